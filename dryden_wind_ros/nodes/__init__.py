@@ -1,0 +1,1 @@
+"""Thin rclpy nodes: declare, subscribe, call the other rooms, publish."""

@@ -1,0 +1,1 @@
+"""ArduPilot over MAVLink: the link, the parameters and the embedded vehicle."""

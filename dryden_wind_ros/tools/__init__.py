@@ -1,0 +1,1 @@
+"""Command lines: demo, bench, reports, replays."""

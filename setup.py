@@ -1,0 +1,32 @@
+from glob import glob
+
+from setuptools import find_packages, setup
+
+package_name = 'dryden_wind_ros'
+
+setup(
+    name=package_name,
+    version='0.1.0',
+    packages=find_packages(include=[package_name, f'{package_name}.*']),
+    package_data={package_name: ['py.typed']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', [f'resource/{package_name}']),
+        (f'share/{package_name}', ['package.xml']),
+        (f'share/{package_name}/launch', glob('launch/*.launch.py')),
+        (f'share/{package_name}/config', glob('config/*')),
+    ],
+    install_requires=['setuptools', 'numpy', 'pymavlink', 'transforms3d'],
+    extras_require={'test': ['pytest', 'hypothesis']},
+    zip_safe=True,
+    maintainer='dryden_wind_ros maintainers',
+    maintainer_email='maintainers@users.noreply.a-seed-f9281f3a.example',
+    description='Seeded Dryden gusts for ArduPilot SITL and Gazebo, and EKF3 wind phases.',
+    license='Apache-2.0',
+    entry_points={
+        'console_scripts': [
+            'dryden_wind = dryden_wind_ros.nodes.dryden_wind:main',
+            'mavlink_bridge = dryden_wind_ros.nodes.mavlink_bridge:main',
+            'sitl_emulator = dryden_wind_ros.sitl.emulator:main',
+        ],
+    },
+)
