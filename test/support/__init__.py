@@ -1,0 +1,27 @@
+"""What the tests share: waiting for conditions, free ports."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+
+
+def wait_until(condition: Callable[[], object], timeout: float, what: str,
+               interval: float = 0.01) -> object:
+    """Return the first true value of ``condition()``; fail after ``timeout`` s naming ``what``."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f'waited {timeout:g} s in vain for {what}')
+        time.sleep(interval)
+
+
+def free_port(kind: int = socket.SOCK_STREAM) -> int:
+    """Return a port of the loopback that nothing listens on now (TCP unless told otherwise)."""
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(('127.0.0.1', 0))
+        return int(probe.getsockname()[1])
