@@ -1,0 +1,302 @@
+"""What all nodes share: parameters, QoS profiles, the check for the interfaces, start and stop.
+
+Parameters are declared from a table of `Parameter` rows. A whole number given for a real-valued
+parameter is taken as one; a refused value is answered with the parameter, the value and what is
+allowed, and a name that no row declares is reported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.exceptions import ParameterException
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from rclpy.parameter import Parameter as RclpyParameter
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
+
+CLOCK_QOS = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""For reading clocks: matches every publisher, and keeps what a short pause would lose."""
+
+STREAM_QOS = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=50, reliability=ReliabilityPolicy.RELIABLE)
+"""For what is published at every tick, and for reading it."""
+
+SENSOR_QOS = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""For reading odometry of any source."""
+
+LATCHED_QOS = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=1, reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL)
+"""The newest message, also for those who come later."""
+
+INTERFACES_MISSING = """\
+The messages of dryden_wind_ros are not built: there is no Python module 'dryden_wind_interfaces'.
+In a ROS 2 workspace that holds the repository as src/dryden_wind_ros, build and source both packages:
+    colcon build --base-paths src src/dryden_wind_ros/dryden_wind_interfaces
+    source install/setup.bash
+On a machine without ROS, run scripts/setup.sh and source scripts/env.sh instead."""
+
+_ALWAYS_KNOWN = ('use_sim_time', 'start_type_description_service')
+
+
+class InterfacesMissing(ImportError):
+    """dryden_wind_interfaces is not built or not sourced."""
+
+
+class BadParameter(ValueError):
+    """A parameter has a value that is not allowed; the text names it, the value and the range."""
+
+
+def interfaces(kind: str = 'msg') -> Any:
+    """Return the module ``dryden_wind_interfaces.msg`` or ``.srv``.
+
+    Raises
+    ------
+    InterfacesMissing
+        With the commands that build it, if it cannot be imported.
+    """
+    try:
+        return importlib.import_module(f'dryden_wind_interfaces.{kind}')
+    except ImportError as error:
+        raise InterfacesMissing(INTERFACES_MISSING) from error
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One row of a node's parameter table.
+
+    Attributes
+    ----------
+    name : str
+        As users write it, e.g. ``mean_wind.speed``.
+    default : float, int, bool or str
+        Its type is the parameter's type.
+    description : str
+        One sentence with the unit.
+    low, high : float or int, optional
+        Smallest and largest value allowed.
+    choices : tuple of str, optional
+        The texts allowed.
+    above_low : bool, optional
+        Whether `low` itself is forbidden.
+    read_only : bool, optional
+        Whether it can be given at the start only.
+    """
+
+    name: str
+    default: float | int | bool | str
+    description: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    above_low: bool = False
+    read_only: bool = False
+
+    @property
+    def allowed(self) -> str:
+        """What is allowed, in words."""
+        kind = {bool: 'true or false', int: 'a whole number', float: 'a number',
+                str: 'text'}[type(self.default)]
+        if self.choices:
+            return 'one of ' + ', '.join(self.choices)
+        if self.low is None and self.high is None:
+            return kind
+        if self.high is None:
+            return f'{kind} {"above" if self.above_low else "from"} {self.low:g}'
+        above = 'above ' if self.above_low else ''
+        return f'{kind} from {above}{self.low:g} to {self.high:g}'
+
+    def checked(self, value: object) -> Any:
+        """Return the value in the parameter's type.
+
+        Raises
+        ------
+        BadParameter
+            If it is not allowed.
+        """
+        expected = type(self.default)
+        good = isinstance(value, expected) and not (expected is int and isinstance(value, bool))
+        if expected is float and isinstance(value, int) and not isinstance(value, bool):
+            value, good = float(value), True
+        if good and isinstance(value, float):
+            good = math.isfinite(value)
+        if good and isinstance(value, (int, float)) and not isinstance(value, bool):
+            low_ok = self.low is None or value > self.low or (
+                value == self.low and not self.above_low)
+            good = low_ok and (self.high is None or value <= self.high)
+        if good and self.choices:
+            good = value in self.choices
+        if not good:
+            raise BadParameter(f'{self.name} is {value!r}; it must be {self.allowed}')
+        return value
+
+    def descriptor(self) -> ParameterDescriptor:
+        """Return what ``ros2 param describe`` shows."""
+        descriptor = ParameterDescriptor(
+            description=self.description, read_only=self.read_only, dynamic_typing=True,
+            additional_constraints=f'{self.name} must be {self.allowed}')
+        if self.low is not None and self.high is not None:
+            if isinstance(self.default, int):
+                descriptor.integer_range = [
+                    IntegerRange(from_value=int(self.low), to_value=int(self.high))]
+            else:
+                descriptor.floating_point_range = [
+                    FloatingPointRange(from_value=float(self.low), to_value=float(self.high))]
+        return descriptor
+
+
+class ParameterTable:
+    """Declares a node's parameters and keeps their values.
+
+    Parameters
+    ----------
+    node : rclpy.node.Node
+        The node.
+    rows : sequence of Parameter
+        What it declares.
+    judge : callable, optional
+        Called with all values as they would be after a change, to refuse what no single row can see
+        (by raising ValueError). It must not have side effects.
+    apply : callable, optional
+        Called with all values after a change was accepted.
+
+    Raises
+    ------
+    BadParameter
+        If a value given at the start is not allowed.
+    """
+
+    def __init__(self, node: Node, rows: Sequence[Parameter],
+                 judge: Callable[[Mapping[str, Any]], None] | None = None,
+                 apply: Callable[[Mapping[str, Any]], None] | None = None) -> None:
+        self._node = node
+        self._rows = {row.name: row for row in rows}
+        self._judge = judge
+        self._apply = apply
+        self.values: dict[str, Any] = {}
+        overrides = dict(getattr(node, '_parameter_overrides', {}))
+        for row in rows:
+            if row.name in overrides:
+                # Checked before rclpy sees it: its own text names neither the type nor the unit.
+                value = row.checked(overrides[row.name].value)
+            else:
+                value = row.default
+            node.declare_parameter(row.name, value, row.descriptor(), ignore_override=True)
+            self.values[row.name] = value
+        if judge is not None:
+            judge(self.values)
+        self._report_unknown(overrides)
+        node.add_pre_set_parameters_callback(self._pre_set)
+        node.add_on_set_parameters_callback(self._on_set)
+        node.add_post_set_parameters_callback(self._post_set)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def _report_unknown(self, overrides: Mapping[str, Any]) -> None:
+        unknown = sorted(
+            name for name in overrides
+            if name not in self._rows and name not in _ALWAYS_KNOWN
+            and not name.startswith('qos_overrides.'))
+        for name in unknown:
+            self._node.get_logger().error(
+                f'parameter {name} is unknown and has no effect; '
+                f'known are: {", ".join(sorted(self._rows))}')
+
+    def _pre_set(self, parameters: list[RclpyParameter]) -> list[RclpyParameter]:
+        return [self._as_declared(parameter) for parameter in parameters]
+
+    def _as_declared(self, parameter: RclpyParameter) -> RclpyParameter:
+        row = self._rows.get(parameter.name)
+        whole = isinstance(parameter.value, int) and not isinstance(parameter.value, bool)
+        if row is not None and isinstance(row.default, float) and whole:
+            return RclpyParameter(parameter.name, value=float(parameter.value))
+        return parameter
+
+    def _on_set(self, parameters: list[RclpyParameter]) -> SetParametersResult:
+        try:
+            changed = dict(self.values)
+            for parameter in parameters:
+                if parameter.name in self._rows:
+                    changed[parameter.name] = self._rows[parameter.name].checked(parameter.value)
+            if self._judge is not None:
+                self._judge(changed)
+        except ValueError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def _post_set(self, parameters: list[RclpyParameter]) -> None:
+        for parameter in parameters:
+            if parameter.name in self._rows:
+                self.values[parameter.name] = self._rows[parameter.name].checked(parameter.value)
+        if self._apply is not None:
+            self._apply(self.values)
+
+
+def status(name: str, level: bytes, message: str,
+           values: Mapping[str, object] | None = None) -> DiagnosticStatus:
+    """Return one entry of a diagnostics message; `values` are shown as text."""
+    return DiagnosticStatus(
+        name=name, level=level, message=message, hardware_id='',
+        values=[KeyValue(key=key, value=str(value)) for key, value in (values or {}).items()])
+
+
+def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
+        stop: Callable[[Node], None] | None = None,
+        spin: Callable[[Node], None] = rclpy.spin) -> int:
+    """Run one node until it is told to stop, and return the process's exit code.
+
+    SIGINT and SIGTERM end it with 0 and without a traceback. A bad parameter or missing interfaces
+    end it with 2 and one message.
+
+    Parameters
+    ----------
+    make_node : callable
+        Makes the node; may raise `BadParameter` or `InterfacesMissing`.
+    args : sequence of str, optional
+        Command line, as for ``rclpy.init``.
+    stop : callable, optional
+        Called with the node before it is destroyed, also after an exception.
+    spin : callable, optional
+        Called with the node; returns or raises when it is to stop.
+    """
+    node = None
+    with rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.ALL):
+        try:
+            node = make_node()
+            spin(node)
+        except (KeyboardInterrupt, ExternalShutdownException):
+            pass
+        except (BadParameter, InterfacesMissing, ParameterException) as error:
+            print(f'[FATAL] {_program()}: {error}', file=sys.stderr, flush=True)
+            return 2
+        finally:
+            if node is not None:
+                try:
+                    if stop is not None:
+                        stop(node)
+                finally:
+                    node.destroy_node()
+    return 0
+
+
+def _program() -> str:
+    return os.path.basename(sys.argv[0]) or 'dryden_wind_ros'
