@@ -1,8 +1,8 @@
 """Simulated time, cut into numbered ticks of 0.05 s.
 
-A tick is a multiple of 0.05 s of simulated time and has the number ``k = floor(t / 0.05 s + 1e-6)``.
-Each number is stepped once, when the clock first reaches it, however often and however irregularly
-the clock speaks. Clock times are whole nanoseconds here: as a float, a time since the epoch
+A tick is a multiple of 0.05 s of simulated time, numbered ``k = floor(t / 0.05 s + 1e-6)``. Each
+number is stepped once, when the clock first reaches it, however often and however irregularly the
+clock speaks. Clock times are whole nanoseconds here: as a float, a time since the epoch
 resolves no better than 240 ns, which is coarser than the tolerance of the grid.
 """
 

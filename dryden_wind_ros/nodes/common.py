@@ -49,7 +49,7 @@ LATCHED_QOS = QoSProfile(
 
 INTERFACES_MISSING = """\
 The messages of dryden_wind_ros are not built: there is no Python module 'dryden_wind_interfaces'.
-In a ROS 2 workspace that holds the repository as src/dryden_wind_ros, build and source both packages:
+In a ROS 2 workspace that holds the repository as src/dryden_wind_ros, build and source both:
     colcon build --base-paths src src/dryden_wind_ros/dryden_wind_interfaces
     source install/setup.bash
 On a machine without ROS, run scripts/setup.sh and source scripts/env.sh instead."""
