@@ -1,4 +1,4 @@
-"""Put this checkout of dryden_wind_ros into an environment, as `colcon build --symlink-install` does.
+"""Put this checkout into an environment, as `colcon build --symlink-install` would.
 
 Python, launch files and configuration are linked, so an edit needs no new set-up. The executables
 that `setup.py` names are written to `bin/` and to `lib/dryden_wind_ros/`, where `ros2 run` and
@@ -16,14 +16,14 @@ from pathlib import Path
 
 PACKAGE = 'dryden_wind_ros'
 
-SCRIPT = '''\
+SCRIPT = """\
 {shebang}
 import sys
 
 from {module} import {function}
 
 sys.exit({function}())
-'''
+"""
 
 
 def entry_points(root: Path) -> dict[str, tuple[str, str]]:
