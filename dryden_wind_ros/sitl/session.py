@@ -1,0 +1,239 @@
+"""One vehicle, served: its link, its wind parameters, its odometry.
+
+This is the whole bridge without ROS. A `LinkLoop` polls it; `Session.set_wind` and
+`Session.begin_restore` may be called from any thread, and everything they cause happens in the
+loop's thread, after all that has arrived was read.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+
+from dryden_wind_ros.gusts.tick_grid import tick_number
+from dryden_wind_ros.sitl import odometry, parameters
+from dryden_wind_ros.sitl.connection import ConnectionTarget
+from dryden_wind_ros.sitl.flown_wind import FlownWind
+from dryden_wind_ros.sitl.link import Event, Link, LinkLoop, LinkStatus
+from dryden_wind_ros.sitl.odometry import Odometry, OdometryBuilder
+from dryden_wind_ros.sitl.parameters import (
+    ParameterReader,
+    ParametersStatus,
+    Wind,
+    WindParameters,
+)
+from dryden_wind_ros.sitl.state_file import StateFile, state_directory, vehicle_key
+
+_SYSTEM_TIME = mavlink.MAVLINK_MSG_ID_SYSTEM_TIME
+
+#: Messages that tell about EKF3's wind, and how often they are needed, us of vehicle time.
+EKF_INTERVALS: Mapping[int, int] = {
+    mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT: 100_000,
+    mavlink.MAVLINK_MSG_ID_VFR_HUD: 100_000,
+    mavlink.MAVLINK_MSG_ID_WIND: 200_000,
+    mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE: 200_000,
+    mavlink.MAVLINK_MSG_ID_GPS_RAW_INT: 500_000,
+    mavlink.MAVLINK_MSG_ID_SYS_STATUS: 1_000_000,
+}
+
+_RESTORE_WITHIN_S = 1.9
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """How a vehicle is served.
+
+    Attributes
+    ----------
+    system_id, source_system : int
+        The vehicle's MAVLink system id (0: the first autopilot heard) and our own.
+    time_constant : float
+        SIM_WIND_TC while wind is written, s.
+    odometry_rate : float
+        Odometry messages per second of vehicle time.
+    state_dir : str
+        Where found values are kept; '': the user's state directory.
+    """
+
+    system_id: int = 0
+    source_system: int = 245
+    time_constant: float = 0.1
+    odometry_rate: float = 20.0
+    state_dir: str = ''
+
+
+class Session:
+    """A vehicle on a connection.
+
+    Parameters
+    ----------
+    target : ConnectionTarget
+        From `parse_connection`.
+    settings : SessionSettings
+    on_event : callable
+        Called with an `Event` for what a user should read.
+    on_tick : callable, optional
+        Called with the vehicle time in ms whenever a new 0.05 s tick is reached.
+    on_odometry : callable, optional
+        Called with every `Odometry`.
+    on_message : callable, optional
+        Called with every message of the vehicle that was asked for (pymavlink's objects).
+    on_restart : callable, optional
+        Called when the vehicle was found, found again or restarted.
+    intervals : mapping of int to int, optional
+        Further messages to ask for, and their intervals in us.
+    read : iterable of str, optional
+        Further parameters to read.
+
+    Notes
+    -----
+    All callbacks come from the loop's thread.
+    """
+
+    def __init__(self, target: ConnectionTarget, settings: SessionSettings, *,
+                 on_event: Callable[[Event], None],
+                 on_tick: Callable[[int], None] | None = None,
+                 on_odometry: Callable[[Odometry], None] | None = None,
+                 on_message: Callable[[Any], None] | None = None,
+                 on_restart: Callable[[], None] | None = None,
+                 intervals: Mapping[int, int] | None = None,
+                 read: Iterable[str] = ()) -> None:
+        self.target = target
+        self._on_tick = on_tick
+        self._on_odometry = on_odometry
+        self._on_message = on_message
+        self._on_restart = on_restart
+        self._directory: Path = state_directory(settings.state_dir)
+        interval = round(1e6 / settings.odometry_rate)
+        wishes = dict(intervals or {})
+        if on_odometry is not None:
+            wishes |= {odometry.ATTITUDE: interval, odometry.LOCAL_POSITION_NED: interval,
+                       odometry.GLOBAL_POSITION_INT: interval}
+        self.link = Link(
+            target, on_message=self._message, on_event=on_event, on_vehicle=self._vehicle,
+            system_id=settings.system_id, source_system=settings.source_system, intervals=wishes,
+            wanted=(*parameters.MESSAGES, mavlink.MAVLINK_MSG_ID_STATUSTEXT))
+        self.flown = FlownWind()
+        self.parameters = WindParameters(
+            self.link.send, on_event, settings.time_constant, on_sent=self._sent)
+        self.reader = ParameterReader(read, self.link.send)
+        self._builder = OdometryBuilder()
+        self._tick: int | None = None
+        self._odometries = 0
+        self._wind: Wind | None = None
+        self._restore_asked = False
+        self._restored = threading.Event()
+        self._loop: LinkLoop | None = None
+
+    def start(self, loop: LinkLoop) -> None:
+        """Let `loop` serve this session."""
+        self._loop = loop
+        loop.add(self)
+
+    # -- from any thread
+
+    def set_wind(self, wind: Wind) -> None:
+        """Hand over the newest wind. Returns at once; a wind not sent yet is replaced."""
+        self._wind = wind
+        if self._loop is not None:
+            self._loop.wake(self)
+
+    def begin_restore(self) -> None:
+        """Begin to put the vehicle's values back; no wind is written any more."""
+        self._restore_asked = True
+        if self._loop is not None:
+            self._loop.wake(self)
+
+    def wait_restored(self, timeout: float = _RESTORE_WITHIN_S) -> bool:
+        """Wait until the values found are back and confirmed; return whether they are."""
+        return self._restored.wait(timeout)
+
+    def status(self) -> tuple[LinkStatus, ParametersStatus]:
+        """Return snapshots of the link and the wind parameters."""
+        return self.link.status(), self.parameters.status()
+
+    @property
+    def odometries(self) -> int:
+        """How many odometry samples there were."""
+        return self._odometries
+
+    # -- what the loop needs
+
+    def fileno(self) -> int:
+        """Return the link's file descriptor, -1 while there is none."""
+        return self.link.fileno()
+
+    def wants_write(self) -> bool:
+        """Return whether the link is connecting."""
+        return self.link.wants_write()
+
+    def poll(self, now: float) -> None:
+        """Read what has arrived, then write what is due."""
+        self.link.poll(now)
+        wind, self._wind = self._wind, None
+        if self._restore_asked:
+            if not self.parameters.restoring:
+                self.parameters.restore()
+        elif wind is not None:
+            self.parameters.set_wind(wind)
+        if self.link.up:
+            heard = self.link.last_heard
+            self.parameters.poll(now, self.link.time, heard, not self.link.ambiguous)
+            if not self.reader.done:
+                self.reader.poll(now, heard)
+        if self._restore_asked and self.parameters.restored:
+            self._restored.set()
+
+    def close(self) -> None:
+        """Close the link; what is not put back yet stays in the state file."""
+        self.parameters.abandon()
+        self.link.close()
+
+    # -- from the link
+
+    def _vehicle(self, up: bool) -> None:
+        if not up:
+            self.parameters.lost()
+            return
+        system = self.link.system
+        state = StateFile(self._directory, vehicle_key(self.target, system), self.target.text)
+        self.parameters.vehicle(
+            system, self.link.component, state, f'{self.target.text} vehicle {system}')
+        self.reader.vehicle(system, self.link.component)
+        self._builder.reset()
+        self._tick = None
+        self.flown.restart()
+        if self._on_restart is not None:
+            self._on_restart()
+
+    def _message(self, message: Any) -> None:
+        ident = message.id
+        if ident == _SYSTEM_TIME:
+            milliseconds = message.time_boot_ms
+            tick = tick_number(milliseconds / 1000)
+            if self._tick is None or tick > self._tick:
+                self._tick = tick
+                self.flown.advance(milliseconds / 1000)
+                if self._on_tick is not None:
+                    self._on_tick(milliseconds)
+        elif ident in parameters.MESSAGES:
+            self.parameters.on_message(message, time.monotonic())
+            self.reader.on_message(message)
+            if ident == mavlink.MAVLINK_MSG_ID_PARAM_VALUE and not self.parameters.writing:
+                self.flown.set(str(message.param_id), float(message.param_value))
+        elif self._on_odometry is not None:
+            sample = self._builder.update(message)
+            if sample is not None:
+                self._odometries += 1
+                self._on_odometry(sample)
+        if self._on_message is not None:
+            self._on_message(message)
+
+    def _sent(self, name: str, value: float, vehicle_time: float | None) -> None:
+        self.flown.set(name, value)
