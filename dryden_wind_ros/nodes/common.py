@@ -279,22 +279,24 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
         Called with the node; returns or raises when it is to stop.
     """
     node = None
-    with rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.ALL):
-        try:
-            node = make_node()
-            spin(node)
-        except (KeyboardInterrupt, ExternalShutdownException):
-            pass
-        except (BadParameter, InterfacesMissing, ParameterException) as error:
-            print(f'[FATAL] {_program()}: {error}', file=sys.stderr, flush=True)
-            return 2
-        finally:
-            if node is not None:
-                try:
-                    if stop is not None:
-                        stop(node)
-                finally:
-                    node.destroy_node()
+    rclpy.init(args=None if args is None else list(args),
+               signal_handler_options=SignalHandlerOptions.ALL)
+    try:
+        node = make_node()
+        spin(node)
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    except (BadParameter, InterfacesMissing, ParameterException) as error:
+        print(f'[FATAL] {_program()}: {error}', file=sys.stderr, flush=True)
+        return 2
+    finally:
+        if node is not None:
+            try:
+                if stop is not None:
+                    stop(node)
+            finally:
+                node.destroy_node()
+        rclpy.try_shutdown()
     return 0
 
 

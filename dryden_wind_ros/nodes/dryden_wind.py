@@ -1,0 +1,358 @@
+"""The wind node: sim clock and odometry in, gust and mean wind out, twenty times per sim second.
+
+Works with any source of `clock` and `odom`: the MAVLink bridge, Gazebo, MAVROS or ArduPilot's DDS.
+All arithmetic is in `dryden_wind_ros.gusts.air`.
+"""
+
+from __future__ import annotations
+
+import array
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import TwistWithCovarianceStamped, Vector3, Vector3Stamped
+from nav_msgs.msg import Odometry
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock as ClockMessage
+from std_srvs.srv import Trigger
+
+from dryden_wind_ros.gusts.air import (
+    GUSTS,
+    MAX_MEAN_WIND,
+    MAX_SEED,
+    MAX_UPDRAFT,
+    PROFILES,
+    AirSettings,
+    AirTick,
+    SeededAir,
+)
+from dryden_wind_ros.gusts.dryden import MAX_SCALE, METHODS
+from dryden_wind_ros.gusts.frames import body_to_enu, wrap_360
+from dryden_wind_ros.nodes import common
+from dryden_wind_ros.nodes.common import Parameter
+
+PARAMETERS = (
+    Parameter('mean_wind.speed', 0.0, 'Horizontal mean wind, m/s.', low=0.0, high=MAX_MEAN_WIND),
+    Parameter('mean_wind.from_direction', 270.0,
+              'Where the mean wind comes from, degrees true, clockwise from north: 270 is a west '
+              'wind, which blows towards the east.', low=-360.0, high=360.0),
+    Parameter('mean_wind.up', 0.0, 'Steady updraft, m/s, positive up.',
+              low=-MAX_UPDRAFT, high=MAX_UPDRAFT),
+    Parameter('gusts', 'dryden',
+              "'dryden': seeded gusts of this node; 'off': a steady wind; 'sitl': SITL's own "
+              'turbulence, SIM_WIND_TURB = 0.1 x mean wind x scale.', choices=GUSTS),
+    Parameter('method', 'exact',
+              "Update of the gust model: 'exact' has the right strength at any step; 'euler' "
+              'repeats runs of older code. A change restarts the air.', choices=METHODS),
+    Parameter('scale', 1.0, 'Factor on the gust, not on the mean wind.',
+              low=0.0, high=MAX_SCALE, above_low=True),
+    Parameter('seed', 1, 'Seed of the random draws: the same seed meets the same gusts again. '
+              'A change restarts the air.', low=0, high=MAX_SEED),
+    Parameter('profile', 'uniform',
+              "'uniform': the same mean wind at every height (SIM_WIND_T = 1); 'sitl': SIM_WIND_T "
+              'stays as SITL has it.', choices=PROFILES),
+    Parameter('ground_height', 0.0, 'Height of the ground in the frame of the odometry, m.',
+              low=-10_000.0, high=10_000.0),
+    Parameter('frame_id', 'map', 'Frame of the ENU vectors, written into the headers.'),
+)
+
+PATIENCE_S = 5.0
+"""Wall time after which a missing clock or odometry is reported, s."""
+
+REPEAT_TICKS = 20
+"""An unchanged sim_wind is repeated this often, for those who missed it."""
+
+
+class DrydenWindNode(Node):
+    """Publishes the air of one vehicle."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        messages, services = common.interfaces('msg'), common.interfaces('srv')
+        super().__init__('dryden_wind', **kwargs)
+        self._msg = messages
+        self.parameters = common.ParameterTable(self, PARAMETERS, apply=self._on_parameters)
+        self.air = SeededAir(_settings(self.parameters.values))
+        self._frame_id: str = self.parameters['frame_id']
+
+        self._gust_pub = self.create_publisher(Vector3Stamped, 'wind/gust', common.STREAM_QOS)
+        self._mean_pub = self.create_publisher(Vector3Stamped, 'wind/mean', common.STREAM_QOS)
+        self._wind_pub = self.create_publisher(
+            TwistWithCovarianceStamped, 'wind', common.STREAM_QOS)
+        self._state_pub = self.create_publisher(
+            messages.WindState, 'wind/state', common.STREAM_QOS)
+        self._sim_wind_pub = self.create_publisher(
+            messages.SimWind, 'sim_wind', common.LATCHED_QOS)
+        self._diagnostics_pub = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
+
+        # Odometry before clock: where both wait, the executor hands them over in this order.
+        self._odom_sub = self.create_subscription(
+            Odometry, 'odom', self._on_odometry, common.SENSOR_QOS)
+        self._ekf_sub = self.create_subscription(
+            messages.EkfWind, 'ekf_wind', self._on_ekf_wind, common.LATCHED_QOS)
+        self._clock_sub = self.create_subscription(
+            ClockMessage, 'clock', self._on_clock, common.CLOCK_QOS)
+        self.create_service(services.GetWindHistory, 'wind/get_history', self._on_get_history)
+        self.create_service(Trigger, 'wind/restart', self._on_restart)
+        self.create_timer(1.0, self._on_second, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+        self._ekf_wind = _no_ekf_wind(messages)
+        self._sent: tuple[Any, ...] = ()
+        self._sent_tick = 0
+        self._started_at = time.monotonic()
+        self._ticked_at: float | None = None
+        self._odometry_at: float | None = None
+        self._bad_odometry = 0
+        self._bad_odometry_text = ''
+        self._said: set[str] = set()
+        self.get_logger().info(
+            f'{_in_words(self.air.settings)}; waiting for {self._clock_sub.topic_name} '
+            f'and {self._odom_sub.topic_name}')
+
+    # ------------------------------------------------------------------ inputs
+
+    def _on_parameters(self, values: Mapping[str, Any]) -> None:
+        self._frame_id = values['frame_id']
+        settings = _settings(values)
+        if settings == self.air.settings:
+            return
+        restarted = self.air.configure(settings)
+        self.get_logger().info(
+            _in_words(settings) + ('; the air was restarted' if restarted else ''))
+
+    def _on_odometry(self, message: Odometry) -> None:
+        pose, twist = message.pose.pose, message.twist.twist.linear
+        orientation = pose.orientation
+        try:
+            velocity = body_to_enu(
+                (orientation.x, orientation.y, orientation.z, orientation.w),
+                (twist.x, twist.y, twist.z))
+            self.air.odometry(_ns(message.header.stamp), pose.position.z, velocity)
+        except ValueError as error:
+            self._bad_odometry += 1
+            self._bad_odometry_text = str(error)
+            self._say_once('bad odometry', f'{self._odom_sub.topic_name}: {error}; the message '
+                           'was not used, the last good one holds')
+            return
+        self._odometry_at = time.monotonic()
+        self._said.discard('no odometry')
+
+    def _on_clock(self, message: ClockMessage) -> None:
+        advanced = self.air.advance(_ns(message.clock))
+        if advanced.tick is None:
+            return
+        if self._ticked_at is None:
+            origin = self.air.grid.origin_ns
+            self.get_logger().info(
+                f'the air starts at sim time {advanced.tick.time_ns * 1e-9:.2f} s'
+                + (', counted from there: the clock counts from the epoch' if origin else
+                   f', tick {advanced.tick.tick}'))
+        self._ticked_at = time.monotonic()
+        self._said -= {'no clock', 'clock stands'}
+        if advanced.restarted:
+            self.get_logger().warning(
+                f'sim time went back to {advanced.tick.time_ns * 1e-9:.2f} s: the air begins anew '
+                f'from seed {self.air.settings.seed}, the history is empty')
+        self._publish(advanced.tick)
+
+    def _on_ekf_wind(self, message: Any) -> None:
+        self._ekf_wind = message
+
+    # ------------------------------------------------------------------ one tick
+
+    def _publish(self, tick: AirTick) -> None:
+        stamp = _time(tick.time_ns)
+        mean, gust = Vector3(), Vector3()
+        mean.x, mean.y, mean.z = tick.mean_enu
+        gust.x, gust.y, gust.z = tick.gust_enu
+        self._gust_pub.publish(self._stamped(Vector3Stamped(vector=gust), stamp))
+        self._mean_pub.publish(self._stamped(Vector3Stamped(vector=mean), stamp))
+        wind = TwistWithCovarianceStamped()
+        linear = wind.twist.twist.linear
+        linear.x, linear.y, linear.z = mean.x + gust.x, mean.y + gust.y, mean.z + gust.z
+        self._wind_pub.publish(self._stamped(wind, stamp))
+        self._state_pub.publish(self._stamped(self._state(tick, mean, gust), stamp))
+        self._publish_sim_wind(tick, stamp)
+
+    def _publish_sim_wind(self, tick: AirTick, stamp: Time) -> None:
+        settings, wind = self.air.settings, tick.sim_wind
+        content = (wind, settings.turbulence, settings.profile)
+        if content == self._sent and 0 <= tick.tick - self._sent_tick < REPEAT_TICKS:
+            return
+        self._sent, self._sent_tick = content, tick.tick
+        self._sim_wind_pub.publish(self._stamped(self._msg.SimWind(
+            tick=tick.tick, speed=wind.speed, direction=wind.direction,
+            direction_z=wind.direction_z, turbulence=settings.turbulence,
+            profile=settings.profile), stamp))
+
+    def _state(self, tick: AirTick, mean: Vector3, gust: Vector3) -> Any:
+        air, settings, scales = self.air, self.air.settings, self.air.scales
+        state = self._msg.WindState()
+        state.tick, state.t, state.draws = tick.tick, tick.time_ns * 1e-9, tick.draws
+        state.clock_origin = air.grid.origin_ns * 1e-9
+        state.gusts, state.method, state.profile = settings.gusts, settings.method, settings.profile
+        state.seed, state.scale = settings.seed, settings.scale
+        state.mean_wind_speed, state.mean_wind_up = settings.mean_speed, settings.mean_up
+        state.mean_wind_from_deg = wrap_360(settings.mean_from_deg)
+        state.height, state.airspeed = tick.height, tick.airspeed
+        state.u, state.v, state.w = tick.gust
+        state.sigma_u, state.sigma_v, state.sigma_w = scales.sigma_u, scales.sigma_v, scales.sigma_w
+        state.length_u, state.length_v = scales.length_u, scales.length_v
+        state.length_w = scales.length_w
+        state.mean, state.gust = mean, gust
+        wind = tick.sim_wind
+        state.sim_wind_spd, state.sim_wind_dir = wind.speed, wind.direction
+        state.sim_wind_dir_z = wind.direction_z
+        state.missed_ticks, state.tick_rate = air.grid.missed, air.grid.rate
+        state.restarts = air.restarts
+        return state
+
+    def _stamped(self, message: Any, stamp: Time) -> Any:
+        message.header.stamp = stamp
+        message.header.frame_id = self._frame_id
+        return message
+
+    # ------------------------------------------------------------------ services
+
+    def _on_get_history(self, request: Any, response: Any) -> Any:
+        response.ekf = self._ekf_wind
+        try:
+            columns = self.air.history.columns(request.seconds, request.step)
+        except ValueError as error:
+            response.success, response.message = False, str(error)
+            return response
+        for name, column in columns.items():
+            setattr(response, name, array.array('d', column.tobytes()))
+        t = columns['t']
+        response.success = True
+        response.message = (f'{len(t)} ticks from {t[0]:.2f} to {t[-1]:.2f} s' if len(t) else
+                            f'nothing recorded yet: no tick on {self._clock_sub.topic_name}')
+        return response
+
+    def _on_restart(self, _request: Trigger.Request, response: Trigger.Response) -> Any:
+        self.air.restart()
+        response.success = True
+        response.message = f'the air begins anew from seed {self.air.settings.seed}'
+        self.get_logger().info(response.message)
+        return response
+
+    # ------------------------------------------------------------------ watching
+
+    def _on_second(self) -> None:
+        entries = [self._clock_status(), self._odometry_status(), self._air_status()]
+        message = DiagnosticArray(status=entries)
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics_pub.publish(message)
+
+    def _clock_status(self) -> DiagnosticStatus:
+        name = f'{self.get_fully_qualified_name()}: clock'
+        topic, now, grid = self._clock_sub.topic_name, time.monotonic(), self.air.grid
+        if self._ticked_at is None:
+            waited = now - self._started_at
+            text = (f'no sim time on {topic} for {waited:.0f} s ('
+                    f'{self.count_publishers(topic)} publishers). Start the bridge with '
+                    'publish_clock:=true, or remap clock to the topic of your simulator')
+            if waited >= PATIENCE_S:
+                self._say_once('no clock', text)
+                return common.status(name, DiagnosticStatus.ERROR, text)
+            return common.status(name, DiagnosticStatus.WARN, f'waiting for {topic}')
+        values = {'tick': grid.tick, 'rate (Hz)': f'{grid.rate:.2f}', 'missed ticks': grid.missed,
+                  'origin (s)': grid.origin_ns * 1e-9}
+        silent = now - self._ticked_at
+        if silent >= PATIENCE_S:
+            text = (f'sim time on {topic} stands still for {silent:.0f} s: the simulation is '
+                    'paused, or its clock is lost; the wind stays as it is')
+            self._say_once('clock stands', text)
+            return common.status(name, DiagnosticStatus.WARN, text, values)
+        if 0.0 < grid.rate < 19.0:
+            return common.status(
+                name, DiagnosticStatus.WARN,
+                f'the air changes at {grid.rate:.1f} Hz of sim time, not at 20: {topic} speaks '
+                'too rarely', values)
+        return common.status(name, DiagnosticStatus.OK, '20 ticks per sim second', values)
+
+    def _odometry_status(self) -> DiagnosticStatus:
+        name = f'{self.get_fully_qualified_name()}: odometry'
+        topic, now = self._odom_sub.topic_name, time.monotonic()
+        values = {'refused': self._bad_odometry, 'last refusal': self._bad_odometry_text}
+        since = self._odometry_at or self._started_at
+        if now - since >= PATIENCE_S:
+            what = 'no usable odometry' if self._odometry_at is None else 'no new odometry'
+            text = (f'{what} on {topic} for {now - since:.0f} s '
+                    f'({self.count_publishers(topic)} publishers); gusts go on for '
+                    + ('a vehicle standing on the ground' if self._odometry_at is None else
+                       'the last height and speed'))
+            if self._ticked_at is not None and now - self._ticked_at < PATIENCE_S:
+                self._say_once('no odometry', text)
+            return common.status(name, DiagnosticStatus.WARN, text, values)
+        if self._odometry_at is None:
+            return common.status(name, DiagnosticStatus.OK, f'waiting for {topic}', values)
+        if self._bad_odometry:
+            return common.status(name, DiagnosticStatus.WARN,
+                                 f'{self._bad_odometry} messages refused', values)
+        return common.status(name, DiagnosticStatus.OK, 'height and airspeed known', values)
+
+    def _air_status(self) -> DiagnosticStatus:
+        name = f'{self.get_fully_qualified_name()}: air'
+        settings, newest = self.air.settings, self.air.newest
+        values: dict[str, object] = {'seed': settings.seed, 'restarts': self.air.restarts}
+        if newest is not None:
+            values |= {
+                'gust u, v, w (m/s)': ', '.join(f'{x:.2f}' for x in newest.gust),
+                'height (m)': f'{newest.height:.2f}', 'airspeed (m/s)': f'{newest.airspeed:.2f}'}
+        return common.status(name, DiagnosticStatus.OK, _in_words(settings), values)
+
+    def _say_once(self, key: str, text: str) -> None:
+        if key not in self._said:
+            self._said.add(key)
+            self.get_logger().warning(text)
+
+
+def _settings(values: Mapping[str, Any]) -> AirSettings:
+    return AirSettings(
+        mean_speed=values['mean_wind.speed'], mean_from_deg=values['mean_wind.from_direction'],
+        mean_up=values['mean_wind.up'], gusts=values['gusts'], method=values['method'],
+        scale=values['scale'], seed=values['seed'], profile=values['profile'],
+        ground_height=values['ground_height'])
+
+
+def _in_words(settings: AirSettings) -> str:
+    wind = f'mean wind {settings.mean_speed:g} m/s from {wrap_360(settings.mean_from_deg):g} deg'
+    if settings.mean_up:
+        wind += f', updraft {settings.mean_up:g} m/s'
+    if settings.gusts == 'off':
+        return f'{wind}, no gusts'
+    if settings.gusts == 'sitl':
+        return f"{wind}, SITL's own turbulence of {settings.turbulence:g} m/s"
+    return (f'{wind}, Dryden gusts (seed {settings.seed}, {settings.method}, '
+            f'scale {settings.scale:g})')
+
+
+def _no_ekf_wind(messages: Any) -> Any:
+    message = messages.EkfWind(phase_name='unknown', reason='no ekf_wind was heard')
+    for name in ('since', 'wind_e', 'wind_n', 'speed', 'from_deg', 'flown_e', 'flown_n',
+                 'error_speed', 'error_direction'):
+        setattr(message, name, math.nan)
+    return message
+
+
+def _ns(stamp: Time) -> int:
+    return int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
+
+
+def _time(time_ns: int) -> Time:
+    sec, nanosec = divmod(time_ns, 1_000_000_000)
+    return Time(sec=sec, nanosec=nanosec)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node ``dryden_wind``."""
+    return common.run(DrydenWindNode, args)
+
+
+if __name__ == '__main__':
+    raise SystemExit(main())

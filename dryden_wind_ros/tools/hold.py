@@ -1,0 +1,68 @@
+"""Run a simulator so that Ctrl-C does not end it before the bridge has put its parameters back.
+
+``python -m dryden_wind_ros.tools.hold COMMAND [ARGUMENT ...]`` runs the command in a session of its
+own and ignores SIGINT, which a terminal sends to everybody at once. SIGTERM ends the command and
+all that it started: with SIGINT, then SIGTERM after 2 s, then SIGKILL. The launch files send
+SIGTERM once the bridge has left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+GRACE_S = 2.0
+
+
+def main(command: Sequence[str] | None = None) -> int:
+    """Run `command` (default: the command line) and return its exit code."""
+    command = list(sys.argv[1:] if command is None else command)
+    if not command:
+        print(__doc__, file=sys.stderr)
+        return 2
+    told = False
+
+    def on_term(_number: int, _frame: object) -> None:
+        nonlocal told
+        told = True
+        raise InterruptedError
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        child = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL,
+                                 preexec_fn=_default_sigint)
+    except OSError as error:
+        print(f'cannot start {command[0]!r}: {error.strerror}', file=sys.stderr)
+        return 127
+    signal.signal(signal.SIGTERM, on_term)
+    try:
+        code = child.wait()
+    except InterruptedError:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            _signal_group(child.pid, number)
+            try:
+                child.wait(GRACE_S)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        code = child.wait()
+    _signal_group(child.pid, signal.SIGKILL)  # whatever it left behind
+    return 0 if told else code
+
+
+def _default_sigint() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _signal_group(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, number)
+
+
+if __name__ == '__main__':
+    raise SystemExit(main())

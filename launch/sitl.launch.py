@@ -1,0 +1,225 @@
+"""One vehicle: the wind node and the MAVLink bridge to a running ArduPilot SITL.
+
+    ros2 launch dryden_wind_ros sitl.launch.py mean_wind_speed:=8 gusts:=dryden seed:=7
+
+With ``emulator:=true`` the embedded vehicle is started too, with ``sitl_command:='...'`` a SITL of
+yours. Both are ended only after the bridge has put SITL's parameters back.
+"""
+
+import math
+import shlex
+import signal
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from ament_index_python.packages import get_package_share_directory
+from launch import LaunchDescription
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    ExecuteProcess,
+    LogInfo,
+    OpaqueFunction,
+    RegisterEventHandler,
+    Shutdown,
+)
+from launch.event_handlers import OnProcessExit
+from launch.events import matches_action
+from launch.events.process import SignalProcess
+from launch_ros.actions import Node
+
+PACKAGE = 'dryden_wind_ros'
+RECORDED_TOPICS = ('wind', 'wind/gust', 'wind/mean', 'wind/state', 'sim_wind', 'ekf_wind', 'odom',
+                   'clock', '/diagnostics')
+
+# launch argument -> (parameter of the wind node, its type)
+WIND = {
+    'mean_wind_speed': ('mean_wind.speed', float),
+    'mean_wind_from': ('mean_wind.from_direction', float),
+    'mean_wind_up': ('mean_wind.up', float),
+    'gusts': ('gusts', str),
+    'method': ('method', str),
+    'scale': ('scale', float),
+    'seed': ('seed', int),
+    'profile': ('profile', str),
+}
+KINDS = {float: 'a number', int: 'a whole number'}
+
+
+def _arguments():
+    from_file = 'Default: what params_file says.'
+    yes_no = ['true', 'false']
+    return [
+        DeclareLaunchArgument(
+            'namespace', default_value='', description='Namespace of the vehicle.'),
+        DeclareLaunchArgument(
+            'instance', default_value='0',
+            description='SITL instance number; sets the default connection.'),
+        DeclareLaunchArgument(
+            'connection', default_value='',
+            description='pymavlink connection string of the vehicle. Default: '
+                        'tcp:127.0.0.1:(5762 + 10 x instance).'),
+        DeclareLaunchArgument(
+            'system_id', default_value='0',
+            description='MAVLink system id of the vehicle; 0 takes the first autopilot heard.'),
+        DeclareLaunchArgument(
+            'mean_wind_speed', default_value='',
+            description=f'Horizontal mean wind, m/s, 0 to 60. {from_file}'),
+        DeclareLaunchArgument(
+            'mean_wind_from', default_value='',
+            description=f'Where the mean wind comes from, degrees true: 270 is a west wind, which '
+                        f'blows towards the east. {from_file}'),
+        DeclareLaunchArgument(
+            'mean_wind_up', default_value='',
+            description=f'Updraft, m/s, -20 to 20, positive up. {from_file}'),
+        DeclareLaunchArgument(
+            'gusts', default_value='', choices=['', 'off', 'dryden', 'sitl'],
+            description=f"Gusts: seeded Dryden gusts, none, or SITL's own. {from_file}"),
+        DeclareLaunchArgument(
+            'method', default_value='', choices=['', 'exact', 'euler'],
+            description=f'Update of the gust model. {from_file}'),
+        DeclareLaunchArgument(
+            'scale', default_value='',
+            description=f'Factor on the gust, above 0, at most 5. {from_file}'),
+        DeclareLaunchArgument(
+            'seed', default_value='',
+            description=f'Seed of the gusts, a whole number from 0. {from_file}'),
+        DeclareLaunchArgument(
+            'profile', default_value='', choices=['', 'uniform', 'sitl'],
+            description='Mean wind by height: the same everywhere, or as SITL has it. '
+                        + from_file),
+        DeclareLaunchArgument(
+            'params_file',
+            default_value=str(Path(get_package_share_directory(PACKAGE)) / 'config'
+                              / 'dryden_wind.yaml'),
+            description='Parameters of both nodes.'),
+        DeclareLaunchArgument(
+            'publish_clock', default_value='true', choices=yes_no,
+            description="Whether the bridge publishes the vehicle's sim time on 'clock'."),
+        DeclareLaunchArgument(
+            'emulator', default_value='false', choices=yes_no,
+            description='Start the embedded vehicle instead of needing a SITL.'),
+        DeclareLaunchArgument(
+            'emulator_arguments', default_value='--vehicle copter --flight hover --takeoff-alt 10',
+            description='Command line of the embedded vehicle, see sitl_emulator --help.'),
+        DeclareLaunchArgument(
+            'sitl_command', default_value='',
+            description='Command line that starts a SITL, for example '
+                        "'arducopter --model + --speedup 1 --defaults copter.parm'."),
+        DeclareLaunchArgument(
+            'record', default_value='false', choices=yes_no,
+            description='Record the wind topics with ros2 bag record.'),
+        DeclareLaunchArgument(
+            'bag', default_value='',
+            description='Folder of the bag, which must not exist. Default: '
+                        'dryden_wind_<date>_<time> in the present folder.'),
+        DeclareLaunchArgument(
+            'use_respawn', default_value='false', choices=yes_no,
+            description='Start a node again 2 s after it died.'),
+        DeclareLaunchArgument(
+            'log_level', default_value='info',
+            choices=['debug', 'info', 'warn', 'error', 'fatal'],
+            description='Log level of both nodes.'),
+    ]
+
+
+def _number(name, text, kind):
+    try:
+        value = kind(text)
+        if kind is float and not math.isfinite(value):
+            raise ValueError
+    except ValueError:
+        raise RuntimeError(
+            f'launch argument {name} is {text!r}; it must be {KINDS[kind]}') from None
+    return value
+
+
+def _start(context):
+    def given(name):
+        return context.launch_configurations[name]
+
+    instance = _number('instance', given('instance'), int)
+    if not 0 <= instance <= 999:
+        raise RuntimeError(f'launch argument instance is {instance}; it must be from 0 to 999')
+    system_id = _number('system_id', given('system_id'), int)
+    emulated, sitl_command = given('emulator') == 'true', given('sitl_command')
+    if emulated and sitl_command:
+        raise RuntimeError('launch arguments emulator and sitl_command exclude each other')
+    params_file = Path(given('params_file')).expanduser()
+    if not params_file.is_file():
+        raise RuntimeError(f'launch argument params_file is {str(params_file)!r}; '
+                           'there is no such file')
+
+    wind_overrides = {}
+    for name, (parameter, kind) in WIND.items():
+        text = given(name)
+        if text:
+            wind_overrides[parameter] = text if kind is str else _number(name, text, kind)
+    bridge_overrides = {'publish_clock': given('publish_clock') == 'true'}
+    # The file's connection holds unless an argument says otherwise.
+    if given('connection') or instance or emulated or sitl_command:
+        bridge_overrides['connection'] = (
+            given('connection') or f'tcp:127.0.0.1:{5762 + 10 * instance}')
+    if system_id:
+        bridge_overrides['system_id'] = system_id
+
+    respawn = given('use_respawn') == 'true'
+    common = {
+        'package': PACKAGE, 'namespace': given('namespace'), 'output': 'screen',
+        'emulate_tty': True, 'respawn': respawn, 'respawn_delay': 2.0,
+        'ros_arguments': ['--log-level', given('log_level')],
+    }
+    wind = Node(executable='dryden_wind', name='dryden_wind',
+                parameters=[str(params_file), wind_overrides], **common)
+    bridge = Node(executable='mavlink_bridge', name='mavlink_bridge',
+                  parameters=[str(params_file), bridge_overrides], **common)
+    actions = []
+    vehicle_command = None
+    if emulated:
+        vehicle_command = [sys.executable, '-m', 'dryden_wind_ros.sitl.emulator',
+                           '--instance', str(instance), *shlex.split(given('emulator_arguments'))]
+    elif sitl_command:
+        vehicle_command = shlex.split(sitl_command)
+    if vehicle_command:
+        vehicle = ExecuteProcess(
+            cmd=[sys.executable, '-m', 'dryden_wind_ros.tools.hold', *vehicle_command],
+            name='vehicle', output='screen', sigterm_timeout='4')
+        actions += [
+            vehicle,
+            RegisterEventHandler(OnProcessExit(target_action=vehicle, on_exit=[
+                Shutdown(reason='the vehicle has ended')])),
+        ]
+        if not respawn:
+            actions.append(RegisterEventHandler(OnProcessExit(target_action=bridge, on_exit=[
+                EmitEvent(event=SignalProcess(
+                    signal_number=signal.SIGTERM, process_matcher=matches_action(vehicle)))])))
+    actions += [wind, bridge]
+    if not respawn:
+        actions += [
+            RegisterEventHandler(OnProcessExit(target_action=node, on_exit=[
+                Shutdown(reason=f'{name} has ended')]))
+            for name, node in (('the wind node', wind), ('the MAVLink bridge', bridge))]
+    if given('record') == 'true':
+        actions += _record(given('bag'), given('namespace'))
+    return actions
+
+
+def _record(bag, namespace):
+    path = Path(bag).expanduser() if bag else Path(f'dryden_wind_{datetime.now():%Y%m%d_%H%M%S}')
+    if path.exists():
+        raise RuntimeError(f'launch argument bag is {str(path)!r}, which exists; '
+                           'bags are never written over')
+    prefix = '/' + namespace.strip('/') if namespace.strip('/') else ''
+    topics = [name if name.startswith('/') else f'{prefix}/{name}' for name in RECORDED_TOPICS]
+    return [
+        LogInfo(msg=f'recording to {path.absolute()}'),
+        ExecuteProcess(
+            cmd=['ros2', 'bag', 'record', '--storage', 'mcap', '--output', str(path), *topics],
+            name='bag', output='screen'),
+    ]
+
+
+def generate_launch_description():
+    """Describe the wind node, the bridge, and what is to be started with them."""
+    return LaunchDescription([*_arguments(), OpaqueFunction(function=_start)])
