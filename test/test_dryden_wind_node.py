@@ -1,0 +1,340 @@
+"""The wind node, run for real: clock and odometry in, wind out."""
+
+import math
+import os
+import random
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import rclpy
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import TwistWithCovarianceStamped, Vector3Stamped
+from nav_msgs.msg import Odometry
+from rcl_interfaces.srv import SetParametersAtomically
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rosgraph_msgs.msg import Clock
+from std_srvs.srv import Trigger
+from support import wait_until
+
+from dryden_wind_interfaces.msg import EkfWind, SimWind, WindState
+from dryden_wind_interfaces.srv import GetWindHistory
+from dryden_wind_ros.gusts.dryden import low_altitude_scales
+from dryden_wind_ros.nodes import common
+from dryden_wind_ros.nodes.dryden_wind import DrydenWindNode
+
+pytestmark = pytest.mark.ros2
+
+TICK = 50_000_000
+
+
+def stamp(ns):
+    return Time(sec=ns // 10**9, nanosec=ns % 10**9)
+
+
+class Bench:
+    """A wind node and a user who drives and watches it, spun by one thread."""
+
+    def __init__(self, **parameters):
+        self.wind = DrydenWindNode(
+            namespace='bench',
+            parameter_overrides=[Parameter(k.replace('__', '.'), value=v)
+                                 for k, v in parameters.items()])
+        self.user = rclpy.create_node('user', namespace='bench')
+        self.heard = {}
+        self.clock_pub = self.user.create_publisher(Clock, 'clock', common.STREAM_QOS)
+        self.odom_pub = self.user.create_publisher(Odometry, 'odom', common.STREAM_QOS)
+        self.ekf_pub = self.user.create_publisher(EkfWind, 'ekf_wind', common.LATCHED_QOS)
+        for name, kind in (('wind/gust', Vector3Stamped), ('wind/mean', Vector3Stamped),
+                           ('wind', TwistWithCovarianceStamped), ('wind/state', WindState),
+                           ('sim_wind', SimWind), ('/diagnostics', DiagnosticArray)):
+            self.heard[name] = []
+            self.user.create_subscription(
+                kind, name, self.heard[name].append,
+                common.LATCHED_QOS if name == 'sim_wind' else common.STREAM_QOS)
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.wind)
+        self.executor.add_node(self.user)
+        self.thread = threading.Thread(target=self.executor.spin)
+        self.thread.start()
+        wait_until(lambda: self.clock_pub.get_subscription_count() == 1
+                   and self.odom_pub.get_subscription_count() == 1
+                   and len(self.user.get_publishers_info_by_topic('/bench/wind/state')) == 1
+                   and self.wind.count_subscribers('/bench/wind/state') == 1
+                   and self.wind._state_pub.get_subscription_count() == 1,
+                   10, 'the wind node and its user to find each other')
+
+    def close(self):
+        self.executor.shutdown()
+        self.thread.join(10)
+        self.wind.destroy_node()
+        self.user.destroy_node()
+
+    def clock(self, tick):
+        """Send a tick and return the state published for it."""
+        before = len(self.heard['wind/state'])
+        self.clock_pub.publish(Clock(clock=stamp(tick * TICK)))
+        wait_until(lambda: len(self.heard['wind/state']) > before, 5, f'the air of tick {tick}',
+                   interval=0.0005)
+        return self.heard['wind/state'][-1]
+
+    def odom(self, tick, height=10.0, velocity=(0.0, 0.0, 0.0), orientation=(0.0, 0.0, 0.0, 1.0)):
+        message = Odometry()
+        message.header.stamp = stamp(tick * TICK)
+        message.pose.pose.position.z = height
+        q = message.pose.pose.orientation
+        q.x, q.y, q.z, q.w = orientation
+        v = message.twist.twist.linear
+        v.x, v.y, v.z = velocity
+        known = len(self.wind.air._odometry), self.wind._bad_odometry
+        self.odom_pub.publish(message)
+        wait_until(lambda: (len(self.wind.air._odometry), self.wind._bad_odometry) != known,
+                   5, 'the odometry to arrive', interval=0.0005)
+
+    def call(self, kind, name, request):
+        client = self.user.create_client(kind, name)
+        assert client.wait_for_service(10), f'service {name} did not appear'
+        future = client.call_async(request)
+        wait_until(future.done, 10, f'an answer of {name}')
+        return future.result()
+
+    def set(self, **values):
+        return self.call(
+            SetParametersAtomically, 'dryden_wind/set_parameters_atomically',
+            SetParametersAtomically.Request(parameters=[
+                Parameter(k.replace('__', '.'), value=v).to_parameter_msg()
+                for k, v in values.items()])).result
+
+    def diagnostics(self, part):
+        """Return the newest entry whose name ends with `part`."""
+        entries = [s for a in self.heard['/diagnostics'] for s in a.status
+                   if s.name == f'/bench/dryden_wind: {part}']
+        return entries[-1] if entries else None
+
+
+@pytest.fixture
+def ros():
+    rclpy.init()
+    yield
+    rclpy.try_shutdown()
+
+
+@pytest.fixture
+def make_bench(ros):
+    made = []
+
+    def make(**parameters):
+        made.append(Bench(**parameters))
+        return made[-1]
+    yield make
+    for bench in made:
+        bench.close()
+
+
+def test_a_west_wind_blows_towards_the_east_with_the_seeds_gusts_on_top(make_bench):
+    bench = make_bench(mean_wind__speed=8.0, mean_wind__from_direction=270.0, seed=7,
+                       frame_id='odom')
+    bench.odom(0)
+    for tick in range(60):
+        state = bench.clock(tick)
+    wait_until(lambda: all(len(bench.heard[n]) == 60 for n in ('wind/gust', 'wind/mean', 'wind')),
+               5, '60 messages on each wind topic')
+    mean, gust = bench.heard['wind/mean'][-1], bench.heard['wind/gust'][-1]
+    assert (mean.vector.x, mean.vector.y) == pytest.approx((8.0, 0.0), abs=1e-12)
+    # u is along the mean wind (east), v to its right (south), w up
+    assert (gust.vector.x, gust.vector.y, gust.vector.z) == pytest.approx(
+        (state.u, -state.v, state.w), abs=1e-12)
+    total = bench.heard['wind'][-1].twist.twist.linear
+    assert (total.x, total.y, total.z) == pytest.approx((8.0 + state.u, -state.v, state.w))
+    assert mean.header.frame_id == gust.header.frame_id == state.header.frame_id == 'odom'
+    assert mean.header.stamp == stamp(59 * TICK)
+    sent = bench.heard['sim_wind'][-1]
+    assert sent.speed == pytest.approx(
+        math.sqrt((8 + state.u)**2 + state.v**2 + state.w**2))
+    assert (sent.turbulence, sent.profile) == (0.0, 'uniform')
+    # The first tick after the start is sigma sqrt(1 - phi^2) times the first draw of the seed.
+    first, scales = bench.heard['wind/state'][1], low_altitude_scales(10.0, 8.0)
+    phi = math.exp(-0.05 * 8.0 / scales.length_u)
+    draw = random.Random(7).gauss(0.0, 1.0)
+    assert first.u == pytest.approx(scales.sigma_u * math.sqrt(1 - phi**2) * draw, rel=1e-9)
+    assert (first.sigma_u, first.length_u) == pytest.approx((scales.sigma_u, scales.length_u))
+    assert (first.seed, first.method, first.tick, first.draws) == (7, 'exact', 1, 1)
+
+
+def test_a_refused_parameter_names_value_and_range_and_changes_nothing(make_bench):
+    bench = make_bench(mean_wind__speed=8.0)
+    for values, named in (
+            ({'mean_wind__speed': 75.0, 'seed': 9}, ['mean_wind.speed', '75', '60']),
+            ({'mean_wind__speed': math.nan}, ['mean_wind.speed', 'nan', '60']),
+            ({'gusts': 'strong'}, ['gusts', 'strong', 'off, dryden, sitl']),
+            ({'method': 'rk4'}, ['method', 'rk4', 'exact, euler']),
+            ({'seed': 1.5}, ['seed', '1.5', 'whole number']),
+            ({'seed': -1}, ['seed', '-1', '0']),
+            ({'scale': 0.0}, ['scale', '0', '5']),
+            ({'mean_wind__up': 'a lot'}, ['mean_wind.up', 'a lot', '-20'])):
+        result = bench.set(**values)
+        assert not result.successful
+        for word in named:
+            assert word in result.reason, result.reason
+    state = bench.clock(1)
+    assert (state.mean_wind_speed, state.seed, state.gusts) == (8.0, 1, 'dryden')
+
+
+def test_wind_changes_in_flight_keep_the_air_and_a_new_seed_restarts_it(make_bench):
+    bench = make_bench(mean_wind__speed=8.0)
+    for tick in range(100):
+        before = bench.clock(tick)
+    assert bench.set(mean_wind__speed=9, mean_wind__from_direction=90.0).successful  # 9: an int
+    state = bench.clock(100)
+    assert state.mean.x == pytest.approx(-9.0)
+    assert state.restarts == 0
+    assert abs(state.u - before.u) < 1.0
+    assert bench.set(seed=5).successful
+    state = bench.clock(101)
+    assert (state.restarts, state.seed) == (1, 5)
+    draws = random.Random(5)
+    draw = [draws.gauss(0.0, 1.0) for _ in range(3 * 101)][-3]
+    assert math.copysign(1.0, state.u) == math.copysign(1.0, draw)
+    assert abs(state.u) < 1.0
+
+
+def test_off_sends_a_steady_wind_and_sitl_hands_turbulence_over(make_bench):
+    bench = make_bench(mean_wind__speed=5.0, mean_wind__from_direction=0.0, gusts='off')
+    for tick in range(45):
+        state = bench.clock(tick)
+    assert (state.u, state.v, state.w) == (0.0, 0.0, 0.0)
+    # Sent at once and then repeated once a second (20 ticks) for those who missed it.
+    assert [m.tick for m in bench.heard['sim_wind']] == [0, 20, 40]
+    assert bench.set(gusts='sitl', scale=2.0).successful
+    bench.clock(45)
+    wait_until(lambda: bench.heard['sim_wind'][-1].tick == 45, 5, 'the changed wind at once')
+    sent = bench.heard['sim_wind'][-1]
+    assert (sent.speed, sent.direction, sent.turbulence) == pytest.approx((5.0, 0.0, 1.0))
+
+
+def test_history_answers_by_column_and_refuses_bad_requests(make_bench):
+    bench = make_bench(mean_wind__speed=8.0)
+    empty = bench.call(GetWindHistory, 'wind/get_history', GetWindHistory.Request())
+    assert empty.success
+    assert 'nothing recorded' in empty.message
+    assert math.isnan(empty.ekf.wind_e)
+    bench.ekf_pub.publish(EkfWind(phase=EkfWind.LEARNING, phase_name='learning', wind_e=7.5))
+    states = [bench.clock(tick) for tick in range(300)]
+    wait_until(lambda: bench.wind._ekf_wind.phase == EkfWind.LEARNING, 5, 'the EKF wind')
+    answer = bench.call(GetWindHistory, 'wind/get_history',
+                        GetWindHistory.Request(seconds=10.0, step=0.0))
+    assert answer.success
+    assert list(answer.t) == pytest.approx([s.t for s in states[-200:]])
+    assert list(answer.u) == [s.u for s in states[-200:]]
+    assert list(answer.sim_wind_spd) == [s.sim_wind_spd for s in states[-200:]]
+    assert list(answer.gust_n) == pytest.approx([s.gust.y for s in states[-200:]])
+    assert answer.ekf.wind_e == 7.5
+    coarse = bench.call(GetWindHistory, 'wind/get_history', GetWindHistory.Request(step=1.0))
+    assert np.diff(coarse.t) == pytest.approx(1.0)
+    for seconds, step, named in ((-1.0, 0.0, 'seconds is -1'), (math.nan, 0.0, 'seconds is nan'),
+                                 (120.5, 0.0, 'seconds is 120.5'), (0.0, -1.0, 'step is -1')):
+        bad = bench.call(GetWindHistory, 'wind/get_history',
+                         GetWindHistory.Request(seconds=seconds, step=step))
+        assert not bad.success
+        assert named in bad.message
+        assert len(bad.t) == 0
+    assert len(bench.call(GetWindHistory, 'wind/get_history', GetWindHistory.Request()).t) == 300
+
+
+def test_restart_begins_the_seed_anew_and_keeps_the_record(make_bench):
+    bench = make_bench(mean_wind__speed=8.0)
+    for tick in range(50):
+        bench.clock(tick)
+    answer = bench.call(Trigger, 'wind/restart', Trigger.Request())
+    assert answer.success
+    state = bench.clock(50)
+    assert state.restarts == 1
+    assert abs(state.u) < 1.0
+    history = bench.call(GetWindHistory, 'wind/get_history', GetWindHistory.Request())
+    assert len(history.t) == 51
+
+
+def test_time_that_goes_back_begins_the_air_anew(make_bench):
+    bench = make_bench(mean_wind__speed=8.0, seed=3)
+    first = [bench.clock(tick).u for tick in range(40)]
+    again = [bench.clock(tick).u for tick in range(40)]
+    assert again == first
+    history = bench.call(GetWindHistory, 'wind/get_history', GetWindHistory.Request())
+    assert len(history.t) == 40
+
+
+def test_time_that_stands_still_publishes_nothing(make_bench):
+    bench = make_bench(mean_wind__speed=8.0)
+    bench.clock(10)
+    for _ in range(20):
+        bench.clock_pub.publish(Clock(clock=stamp(10 * TICK + 1)))
+    assert bench.clock(11).tick == 11
+    assert [s.tick for s in bench.heard['wind/state']] == [10, 11]
+
+
+@pytest.mark.parametrize('bad', [
+    {'height': math.nan}, {'velocity': (math.inf, 0.0, 0.0)},
+    {'orientation': (0.0, 0.0, 0.0, 0.0)}, {'orientation': (0.0, 0.0, math.nan, 1.0)}])
+def test_bad_odometry_is_refused_and_the_last_good_one_holds(make_bench, bad):
+    bench = make_bench(mean_wind__speed=8.0)
+    bench.odom(0, height=42.0)
+    bench.clock(1)
+    bench.odom(1, **bad)
+    assert bench.clock(3).height == 42.0
+    status = wait_until(
+        lambda: next((s for a in bench.heard['/diagnostics'] for s in a.status
+                      if s.name.endswith('odometry') and 'refused' in s.message), None),
+        5, 'a diagnostics entry on the refused odometry')
+    assert status.level == b'\x01'
+
+
+def test_height_and_airspeed_are_the_vehicles_in_the_air_that_blows(make_bench):
+    bench = make_bench(mean_wind__speed=6.0, mean_wind__from_direction=270.0, gusts='off',
+                       ground_height=2.0)
+    half = math.radians(90.0) / 2  # nose to the north (ENU yaw 90), flying 8 m/s forward
+    bench.odom(0, height=30.0, velocity=(8.0, 0.0, 0.0),
+               orientation=(0.0, 0.0, math.sin(half), math.cos(half)))
+    bench.clock(1)
+    state = bench.clock(2)
+    assert state.height == pytest.approx(28.0)
+    assert state.airspeed == pytest.approx(10.0)  # 8 north through air moving 6 east
+
+
+def test_no_clock_for_five_seconds_is_said_with_the_topics_name(make_bench):
+    bench = make_bench()
+    status = wait_until(
+        lambda: (bench.diagnostics('clock') or 0) and bench.diagnostics('clock').level == b'\x02'
+        and bench.diagnostics('clock'), 9, 'an error on the missing clock')
+    assert '/bench/clock' in status.message
+
+
+def run_node(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, '-m', 'dryden_wind_ros.nodes.dryden_wind', '--ros-args', *arguments],
+        capture_output=True, text=True, timeout=30, check=False, env={**os.environ, **environment})
+
+
+@pytest.mark.parametrize(('argument', 'named'), [
+    ('mean_wind.speed:=99', 'mean_wind.speed is 99'), ('seed:=2.5', 'seed is 2.5'),
+    ('gusts:=gale', "gusts is 'gale'"), ('scale:=.nan', 'scale is nan')])
+def test_a_bad_value_at_the_start_ends_the_node_with_one_message(argument, named):
+    result = run_node('-p', argument)
+    assert result.returncode == 2
+    assert named in result.stderr
+    assert 'Traceback' not in result.stderr
+
+
+def test_without_the_interfaces_the_node_says_how_to_build_them(tmp_path):
+    (tmp_path / 'dryden_wind_interfaces').mkdir()
+    (tmp_path / 'dryden_wind_interfaces' / '__init__.py').write_text(
+        "raise ModuleNotFoundError('not built')\n")
+    result = run_node(PYTHONPATH=os.pathsep.join(
+        [str(tmp_path), *filter(None, [os.environ.get('PYTHONPATH')])]))
+    assert result.returncode == 2
+    assert 'colcon build --base-paths src src/dryden_wind_ros/dryden_wind_interfaces' \
+        in result.stderr
+    assert 'Traceback' not in result.stderr
