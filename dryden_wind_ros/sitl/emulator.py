@@ -1,0 +1,553 @@
+"""The embedded vehicle: a MAVLink vehicle for demos and tests where no ArduPilot SITL is.
+
+It listens where SITL does (5760, 5762 and 5763, plus ten per instance) and behaves as SITL was
+measured to: parameters, message intervals, clock, wind filter, flight through the wind, EKF3's wind
+phases, restarts. Any MAVLink program can connect to it.
+
+As a program::
+
+    sitl_emulator --vehicle copter --flight hover --speedup 10
+
+As a library, in a thread of its own::
+
+    vehicle = EmbeddedVehicle(VehicleConfig(kind='copter', flight='hover'))
+    thread = threading.Thread(target=vehicle.run)
+    thread.start()
+    ...
+    vehicle.stop()
+    thread.join()
+
+:class:`VehicleLoop` runs many vehicles in one thread, which is much cheaper than a process each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import heapq
+import selectors
+import signal
+import socket
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+from dryden_wind_ros.sitl.vehicle.autopilot import Autopilot, Channel, open_truth
+from dryden_wind_ros.sitl.vehicle.config import (
+    CLOCKS,
+    FLIGHTS,
+    KINDS,
+    REFUSALS,
+    Home,
+    VehicleConfig,
+)
+from dryden_wind_ros.sitl.vehicle.parameters import (
+    Eeprom,
+    default_parameters,
+    read_parameter_file,
+)
+from dryden_wind_ros.sitl.vehicle.ports import Port, PortError, parse_endpoint
+
+__all__ = ['EmbeddedVehicle', 'Home', 'PortError', 'VehicleConfig', 'VehicleLoop', 'main']
+
+MAX_LAG = 0.02
+"""Wall seconds of lateness that are caught up; more (a suspended process) is let go."""
+
+REBOOT_TIME = 0.05
+"""Wall seconds between the closing of the ports and the next boot."""
+
+_EEPROM_PERIOD = 1.0
+
+
+class EmbeddedVehicle:
+    """A vehicle with its ports and its pace; runs itself or in a :class:`VehicleLoop`.
+
+    Parameters
+    ----------
+    config : VehicleConfig
+    log : callable, optional
+        Takes a line of text; nothing is printed without it.
+
+    Attributes
+    ----------
+    autopilot : Autopilot
+        The boot that runs now. Read it from other threads, change nothing in it.
+    boots : int
+        How often the vehicle has booted.
+
+    Raises
+    ------
+    ValueError
+        When the configuration names an unknown parameter or a bad connection.
+    PortError
+        From :meth:`run` or :meth:`VehicleLoop.add`, when a port is in use.
+    """
+
+    def __init__(self, config: VehicleConfig, log: Callable[[str], None] | None = None) -> None:
+        self.config = config
+        self._log = log
+        self._eeprom = Eeprom(config.eeprom)
+        for endpoint in config.endpoints:
+            parse_endpoint(endpoint)
+        self._truth: TextIO | None = None
+        self.boots = 0
+        self.autopilot = self._boot()
+        self._ports: list[Port] = []
+        self._open_ports: list[Port] = []
+        self._base_wall = 0.0
+        self._base_us = 0
+        self._speedup = self.autopilot.speedup
+        self._due_us = 0
+        self.due_wall = 0.0
+        self._closed_until: float | None = None
+        self._waiting = False
+        self._frozen = False
+        self._next_eeprom = 0.0
+        self._loop: VehicleLoop | None = None
+        self._stop_early = False
+        self.started = threading.Event()
+
+    # ------------------------------------------------------------------ for its user
+
+    def run(self) -> None:
+        """Run until :meth:`stop`. Blocks; raises PortError at once when a port is in use."""
+        loop = VehicleLoop()
+        self._loop = loop
+        try:
+            loop.add(self)
+            if not self._stop_early:
+                loop.run()
+        finally:
+            loop.close()
+            self._loop = None
+
+    def stop(self) -> None:
+        """End :meth:`run`, from any thread."""
+        self._stop_early = True
+        loop = self._loop
+        if loop is not None:
+            loop.stop()
+
+    def reboot(self) -> None:
+        """Restart as PREFLIGHT_REBOOT does, from any thread, armed or not."""
+        self.post(self._reboot_soon)
+
+    def drop_clients(self) -> None:
+        """Cut every connection, from any thread; clients may come back at once."""
+        self.post(self._drop_clients)
+
+    def freeze(self, frozen: bool) -> None:
+        """Let simulated time stand still, or go on, from any thread."""
+        self.post(lambda: self._freeze(frozen))
+
+    def shift_clock(self, seconds: float) -> None:
+        """Make time_boot_ms jump by this much, back or forward, from any thread."""
+        self.post(lambda: self._shift(seconds))
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Have ``action`` called in the vehicle's thread."""
+        loop = self._loop
+        if loop is None:
+            raise RuntimeError('the vehicle is not running')
+        loop.post(action)
+
+    # ------------------------------------------------------------------ for its loop
+
+    def attach(self, loop: VehicleLoop, now: float) -> None:
+        """Open the ports and start the clock."""
+        self._loop = loop
+        if self.config.truth is not None and self._truth is None:
+            self._truth = open_truth(self.config.truth)
+            self.autopilot = self._boot()
+        self._ports = [Port(endpoint, loop.selector, self._joined, self._input)
+                       for endpoint in self.config.endpoints]
+        self._start(now)
+        self.started.set()
+
+    def detach(self) -> None:
+        """Close the ports and keep what was saved."""
+        for port in self._ports:
+            port.close()
+        self._eeprom.flush()
+        if self._truth is not None:
+            self._truth.close()
+            self._truth = None
+
+    def turn(self, now: float) -> None:
+        """Do what is due at wall time ``now`` (monotonic seconds): at most one loop tick."""
+        if self._closed_until is not None:
+            self._come_back(now)
+            return
+        if self._waiting or self._frozen:
+            self.due_wall = now + 3600.0
+            return
+        autopilot = self.autopilot
+        if self._speedup > 0.0:
+            lag = now - self._wall_of(self._due_us)
+            if lag > MAX_LAG:
+                self._base_wall += lag
+        autopilot.advance(self._due_us)
+        for port in self._open_ports:
+            port.flush()
+        if autopilot.reboot_at is not None and autopilot.t_us >= autopilot.reboot_at:
+            self._go_down(now)
+            return
+        if autopilot.speedup != self._speedup:
+            self._speedup = autopilot.speedup
+            self._base_wall, self._base_us = now, autopilot.t_us
+        if now >= self._next_eeprom:
+            self._next_eeprom = now + _EEPROM_PERIOD
+            self._eeprom.flush()
+        self._schedule(autopilot.next_due())
+
+    def _boot(self) -> Autopilot:
+        self.boots += 1
+        return Autopilot(self.config, self._eeprom, self._truth, self.boots, self._log)
+
+    def _start(self, now: float) -> None:
+        self._closed_until = None
+        self._waiting = self.config.wait_for_client
+        try:
+            for port, channel in zip(self._ports, self.autopilot.channels, strict=True):
+                port.open(channel)
+                if self._waiting:
+                    break
+        except PortError:
+            for port in self._ports:
+                port.close()
+            raise
+        self._open_ports = self._ports
+        self._set_clock(now)
+        if self._waiting and self._log is not None:
+            self._log(f'waiting for a client on {self._ports[0].endpoint}')
+
+    def _set_clock(self, now: float) -> None:
+        self._speedup = self.autopilot.speedup
+        self._base_wall, self._base_us = now, self.autopilot.t_us
+        self._schedule(self.autopilot.next_due())
+
+    def _wall_of(self, t_us: int) -> float:
+        if self._speedup <= 0.0:
+            return 0.0
+        return self._base_wall + (t_us - self._base_us) * 1e-6 / self._speedup
+
+    def _schedule(self, due_us: int) -> None:
+        self._due_us = due_us
+        self.due_wall = self._wall_of(due_us)
+        if self._loop is not None:
+            self._loop.schedule(self)
+
+    def _joined(self, channel: Channel) -> None:
+        if self._waiting:
+            self._waiting = False
+            for port, other in list(zip(self._ports, self.autopilot.channels, strict=True))[1:]:
+                port.open(other)
+            self._set_clock(time.monotonic())
+        self.autopilot.client_joined(channel)
+        self._input()
+
+    def _input(self) -> None:
+        """Bytes have come: the loop tick after now has something to do."""
+        if self._closed_until is not None or self._waiting or self._frozen:
+            return
+        if self._speedup <= 0.0:
+            return
+        now_us = self._base_us + int((time.monotonic() - self._base_wall) * 1e6 * self._speedup)
+        tick = self.autopilot.tick_after(now_us)
+        if tick < self._due_us:
+            self._schedule(tick)
+
+    def _reboot_soon(self) -> None:
+        if self.autopilot.reboot_at is None:
+            self.autopilot.reboot_at = self.autopilot.t_us
+            self._input()
+
+    def _freeze(self, frozen: bool) -> None:
+        if self._frozen and not frozen:
+            self._frozen = False
+            self._set_clock(time.monotonic())
+        self._frozen = frozen
+
+    def _drop_clients(self) -> None:
+        for port in self._ports:
+            port.drop_client()
+
+    def _shift(self, seconds: float) -> None:
+        self.autopilot.stamp_shift_us += round(seconds * 1e6)
+
+    def _go_down(self, now: float) -> None:
+        for port in self._ports:
+            port.close()
+        self._open_ports = []
+        self._eeprom.flush()
+        self._closed_until = now + REBOOT_TIME
+        self.due_wall = self._closed_until
+        if self._loop is not None:
+            self._loop.schedule(self)
+
+    def _come_back(self, now: float) -> None:
+        self.autopilot = self._boot()
+        try:
+            self._start(now)
+        except PortError as error:
+            # The kernel may need a moment, or somebody took the port: keep trying
+            if self._log is not None:
+                self._log(str(error))
+            self._closed_until = now + 0.2
+            self.due_wall = self._closed_until
+            if self._loop is not None:
+                self._loop.schedule(self)
+
+
+class VehicleLoop:
+    """Runs any number of vehicles in one thread: one selector, one heap of what is due."""
+
+    def __init__(self) -> None:
+        self.selector = selectors.DefaultSelector()
+        self.vehicles: list[EmbeddedVehicle] = []
+        self._heap: list[tuple[float, int, EmbeddedVehicle]] = []
+        self._number = 0
+        self._running = True
+        self._posted: deque[Callable[[], None]] = deque()
+        self._wake_read, self._wake_write = socket.socketpair()
+        self._wake_read.setblocking(False)
+        self._wake_write.setblocking(False)
+        self.selector.register(self._wake_read, selectors.EVENT_READ, self._woken)
+
+    def add(self, vehicle: EmbeddedVehicle) -> None:
+        """Open a vehicle's ports and start it; PortError when it cannot have them."""
+        self.vehicles.append(vehicle)
+        try:
+            vehicle.attach(self, time.monotonic())
+        except PortError:
+            self.vehicles.remove(vehicle)
+            raise
+
+    def schedule(self, vehicle: EmbeddedVehicle) -> None:
+        """Have the vehicle's turn taken at its ``due_wall``."""
+        self._number += 1
+        heapq.heappush(self._heap, (vehicle.due_wall, self._number, vehicle))
+
+    def run(self) -> None:
+        """Run until :meth:`stop`."""
+        heap, selector, clock = self._heap, self.selector, time.monotonic
+        while self._running:
+            timeout = heap[0][0] - clock() if heap else 1.0
+            for key, _ in selector.select(max(timeout, 0.0)):
+                key.data()
+            now = clock()
+            # One tick a vehicle, then the sockets again: writes must not wait for a late clock
+            turns = 0
+            while heap and heap[0][0] <= now and turns < len(self.vehicles):
+                due, _, vehicle = heapq.heappop(heap)
+                if due == vehicle.due_wall:
+                    vehicle.turn(now)
+                    turns += 1
+
+    def stop(self) -> None:
+        """End :meth:`run`, from any thread or a signal handler."""
+        self._running = False
+        self._wake()
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Have ``action`` called in the loop's thread."""
+        self._posted.append(action)
+        self._wake()
+
+    def close(self) -> None:
+        """Close every port and keep what was saved."""
+        for vehicle in self.vehicles:
+            vehicle.detach()
+        self.vehicles.clear()
+        self._heap.clear()
+        self.selector.close()
+        self._wake_read.close()
+        self._wake_write.close()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):
+            self._wake_write.send(b'.')
+
+    def _woken(self) -> None:
+        with contextlib.suppress(OSError):
+            self._wake_read.recv(4096)
+        while self._posted:
+            self._posted.popleft()()
+
+
+# ---------------------------------------------------------------------- command line
+
+
+def _assignment(text: str) -> tuple[str, float]:
+    name, equals, value = text.partition('=')
+    try:
+        if not equals or not name:
+            raise ValueError
+        return name, float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'{text!r} is not NAME=VALUE') from None
+
+
+def _home(text: str) -> Home:
+    try:
+        return Home.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog='sitl_emulator', formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        description='A MAVLink vehicle that behaves as ArduPilot SITL does, for demos and tests '
+                    'without ArduPilot: SIM_WIND_* through its real filter, EKF3 wind phases, '
+                    'restarts. Connect to it as to SITL, e.g. tcp:127.0.0.1:5762.')
+    vehicle = parser.add_argument_group('vehicle')
+    vehicle.add_argument('--vehicle', choices=KINDS, default='copter', help='kind of vehicle')
+    vehicle.add_argument('-I', '--instance', type=int, default=0,
+                         help='SITL instance: ports 5760, 5762, 5763 plus ten times this')
+    vehicle.add_argument('--sysid', type=int, default=1,
+                         help='MAVLink system id (SITL: 1 for every instance); '
+                              'with --count, of the first vehicle')
+    vehicle.add_argument('--count', type=int, default=1,
+                         help='so many vehicles in this process: instances and system ids from '
+                              '--instance and --sysid on')
+    vehicle.add_argument('--home', type=_home, metavar='LAT,LON,ALT,HEADING', default=Home(),
+                         help='where it stands')
+    vehicle.add_argument('--drag', action='store_true',
+                         help='copter: drag fusion on, so that EKF3 estimates wind')
+    vehicle.add_argument('--no-airspeed', action='store_true',
+                         help='plane: no airspeed sensor in use')
+    flight = parser.add_argument_group('flight')
+    flight.add_argument('--flight', choices=FLIGHTS, default='none',
+                        help='none: stand disarmed, as SITL does; hover: take off and stay; '
+                             'loiter: take off and circle (wings); auto: take off, 60 s, land')
+    flight.add_argument('--takeoff-alt', type=float, metavar='M',
+                        help='height of the take-off, m; 10 copter, 80 plane, 30 quadplane '
+                             'unless given')
+    flight.add_argument('--origin-after', type=float, default=3.0, metavar='S',
+                        help='seconds after boot until EKF3 has an origin and uses GPS (SITL: 20 '
+                             'plane, 41 copter)')
+    clock = parser.add_argument_group('time')
+    clock.add_argument('--speedup', type=float, default=1.0,
+                       help='sim seconds per wall second, 0.1 to 50; 0: as fast as possible')
+    clock.add_argument('--clock-jitter', choices=CLOCKS, default='auto',
+                       help="plane: 50 Hz main loop, a 20 Hz SYSTEM_TIME comes 40 and 60 ms apart; "
+                            "even: 400 Hz loop; auto: the vehicle's own")
+    link = parser.add_argument_group('link')
+    link.add_argument('--connection', action='append', metavar='STRING', default=None,
+                      help='tcp:HOST:PORT (a server), udpout:HOST:PORT or udpin:HOST:PORT instead '
+                           "of SITL's ports; may be given again; with --count, PORT rises by ten")
+    link.add_argument('--host', default='127.0.0.1', help="address for SITL's ports")
+    link.add_argument('--wait-client', action='store_true',
+                      help='as SITL does by default: do not run, nor open the other ports, before '
+                           'a client has joined the first')
+    parameters = parser.add_argument_group('parameters')
+    parameters.add_argument('--param', action='append', type=_assignment, metavar='NAME=VALUE',
+                            default=[], help='default of a parameter; may be given again')
+    parameters.add_argument('--defaults', action='append', type=Path, metavar='FILE', default=[],
+                            help='.parm file of defaults (unknown names are reported and skipped)')
+    parameters.add_argument('--eeprom', type=Path, metavar='FILE',
+                            help='keeps saved parameters over restarts of this program')
+    parameters.add_argument('--without-param', action='append', metavar='NAME', default=[],
+                            help='a version without this parameter, e.g. SIM_WIND_TC')
+    parameters.add_argument('--no-sim-params', action='store_true',
+                            help='a vehicle that is no simulator: no SIM_ parameters')
+    parameters.add_argument('--refuse', action='append', metavar='NAME', default=[],
+                            help='a parameter that cannot be written')
+    parameters.add_argument('--refusal', choices=REFUSALS, default='error',
+                            help='answer to a bad write: PARAM_ERROR, nothing, or the old value')
+    faults = parser.add_argument_group('faults')
+    faults.add_argument('--echo-loss', type=float, default=0.0, metavar='FRACTION',
+                        help='PARAM_VALUE echoes lost')
+    faults.add_argument('--clock-loss', type=float, default=0.0, metavar='FRACTION',
+                        help='SYSTEM_TIME messages lost')
+    faults.add_argument('--seed', type=int, default=1, help='of all that is random here')
+    output = parser.add_argument_group('output')
+    output.add_argument('--truth', type=Path, metavar='FILE',
+                        help="CSV of the true phase of EKF3's wind (with --count: one vehicle)")
+    output.add_argument('--quiet', action='store_true', help='print nothing but errors')
+    return parser
+
+
+def _configs(options: argparse.Namespace, say: Callable[[str], None]) -> list[VehicleConfig]:
+    """Return one configuration a vehicle; ValueError with the reason where they make no sense."""
+    if not 1 <= options.count <= 255:
+        raise ValueError(f'--count {options.count} is not from 1 to 255')
+    config = VehicleConfig(
+        kind=options.vehicle, instance=options.instance, host=options.host, sysid=options.sysid,
+        speedup=options.speedup, flight=options.flight, takeoff_altitude=options.takeoff_alt,
+        home=options.home, eeprom=options.eeprom, clock=options.clock_jitter, drag=options.drag,
+        airspeed=not options.no_airspeed, echo_loss=options.echo_loss,
+        clock_loss=options.clock_loss, seed=options.seed,
+        without_parameters=tuple(options.without_param), simulator=not options.no_sim_params,
+        refused_parameters=tuple(options.refuse), refusal=options.refusal,
+        origin_after=options.origin_after, wait_for_client=options.wait_client,
+        truth=options.truth, connections=tuple(options.connection or ()))
+    known = default_parameters(config)
+    from_files = []
+    for path in options.defaults:
+        for name, value in read_parameter_file(path):
+            if name in known:
+                from_files.append((name, value))
+            else:
+                say(f'{path}: {name} is not emulated, skipped')
+    config = replace(config, parameters=(*from_files, *options.param))
+    default_parameters(config)
+    if options.count > 1 and (options.truth is not None or options.eeprom is not None):
+        raise ValueError('--truth and --eeprom are files of one vehicle: not with --count')
+    configs = []
+    for number in range(options.count):
+        connections = []
+        for text in config.connections:
+            scheme, host, port = parse_endpoint(text)
+            connections.append(f'{scheme}:{host}:{port + 10 * number}')
+        configs.append(replace(config, instance=config.instance + number,
+                               sysid=config.sysid + number, seed=config.seed + number,
+                               connections=tuple(connections)))
+    return configs
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the program; 0 after SIGINT or SIGTERM, 1 or 2 where it could not start."""
+    parser = _parser()
+    arguments = list(sys.argv[1:] if args is None else args)
+    if '--ros-args' in arguments:
+        # A launch file's Node adds these to everything it starts
+        arguments = arguments[:arguments.index('--ros-args')]
+    options = parser.parse_args(arguments)
+
+    def say(text: str) -> None:
+        if not options.quiet:
+            print(text, flush=True)
+
+    try:
+        configs = _configs(options, say)
+        vehicles = [EmbeddedVehicle(config, say if options.count == 1 else None)
+                    for config in configs]
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    loop = VehicleLoop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: loop.stop())
+    try:
+        for vehicle in vehicles:
+            loop.add(vehicle)
+            config = vehicle.config
+            say(f'embedded {config.kind}, system id {config.sysid}, speedup {config.speedup:g}, '
+                f'on {" ".join(config.endpoints)}')
+        loop.run()
+    except (PortError, OSError) as error:
+        print(f'sitl_emulator: {error}', file=sys.stderr, flush=True)
+        return 1
+    finally:
+        loop.close()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
