@@ -496,7 +496,8 @@ class Link:
         return False
 
     def _dispatch(self, message: Any, sender: Any) -> None:
-        ident = message.id
+        # Not message.id: STATUSTEXT has a field of that name.
+        ident = message.get_msgId()
         if ident == _HEARTBEAT:
             if not self._heartbeat(message, sender):
                 return

@@ -99,7 +99,7 @@ class OdometryBuilder:
         Returns None for other messages, before an attitude was heard, and for numbers that are not
         finite.
         """
-        ident = message.id
+        ident = message.get_msgId()
         if ident == ATTITUDE:
             numbers = (message.roll, message.pitch, message.yaw,
                        message.rollspeed, message.pitchspeed, message.yawspeed)

@@ -373,11 +373,11 @@ class WindParameters:
 
     def on_message(self, message: Any, now: float) -> None:
         """Take PARAM_VALUE and PARAM_ERROR; others are ignored."""
-        if message.id == _PARAM_VALUE:
+        if message.get_msgId() == _PARAM_VALUE:
             value = self._values.get(_text(message.param_id))
             if value is not None:
                 self._heard(value, float(message.param_value), int(message.param_type), now)
-        elif message.id == _PARAM_ERROR:
+        elif message.get_msgId() == _PARAM_ERROR:
             value = self._values.get(_text(message.param_id))
             if value is not None:
                 self._refused(value, int(message.error))
@@ -756,12 +756,12 @@ class ParameterReader:
 
     def on_message(self, message: Any) -> None:
         """Take PARAM_VALUE and PARAM_ERROR; others are ignored."""
-        if message.id == _PARAM_VALUE:
+        if message.get_msgId() == _PARAM_VALUE:
             name = _text(message.param_id)
             if name in self._names:
                 self.values[name] = float(message.param_value)
                 self._left.pop(name, None)
-        elif message.id == _PARAM_ERROR:
+        elif message.get_msgId() == _PARAM_ERROR:
             self._left.pop(_text(message.param_id), None)
 
     def poll(self, now: float, last_heard: float) -> None:

@@ -213,7 +213,7 @@ class Session:
             self._on_restart()
 
     def _message(self, message: Any) -> None:
-        ident = message.id
+        ident = message.get_msgId()
         if ident == _SYSTEM_TIME:
             milliseconds = message.time_boot_ms
             tick = tick_number(milliseconds / 1000)

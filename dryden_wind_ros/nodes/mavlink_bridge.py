@@ -1,0 +1,329 @@
+"""Node ``mavlink_bridge``: one ArduPilot SITL on one side, ROS topics on the other.
+
+Publishes ``clock`` (where asked), ``odom``, ``ekf_wind`` and diagnostics; gives SITL what
+``sim_wind`` says. Nothing is written to SITL before a first ``sim_wind`` arrives, and everything
+that was written is put back at the end.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from nav_msgs.msg import Odometry as OdometryMsg
+from rclpy.clock import Clock, ClockType
+from rclpy.logging import get_logger
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock as ClockMsg
+
+from dryden_wind_ros.ekf.phase import PARAMETERS as EKF_PARAMETERS
+from dryden_wind_ros.ekf.phase import EkfWindState, WindPhaseMonitor
+from dryden_wind_ros.nodes import common
+from dryden_wind_ros.nodes.common import Parameter
+from dryden_wind_ros.sitl.connection import ConnectionStringError, parse_connection
+from dryden_wind_ros.sitl.flown_wind import wind_error
+from dryden_wind_ros.sitl.link import Event, Level, LinkLoop, LinkState, LinkStatus
+from dryden_wind_ros.sitl.odometry import Odometry
+from dryden_wind_ros.sitl.parameters import ParametersStatus, Phase, Wind
+from dryden_wind_ros.sitl.session import EKF_INTERVALS, Session, SessionSettings
+
+PARAMETERS = (
+    Parameter('connection', 'tcp:127.0.0.1:5762',
+              'Where the vehicle is, as a pymavlink connection string: tcp:, tcpin:, udp:, udpin:, '
+              'udpout:, uds: or a serial device.', read_only=True),
+    Parameter('system_id', 0, 'MAVLink system id of the vehicle; 0: the first autopilot heard.',
+              low=0, high=255, read_only=True),
+    Parameter('source_system', 245,
+              "Our own MAVLink system id; 255 is the ground station's and would mask the GCS "
+              'failsafe.', low=1, high=254, read_only=True),
+    Parameter('allow_remote', False,
+              "Whether the connection may leave this machine's loopback or be a serial device.",
+              read_only=True),
+    Parameter('publish_clock', False,
+              "Whether the vehicle's time is published on 'clock'; leave it off where Gazebo or "
+              'another source publishes one.', read_only=True),
+    Parameter('publish_odometry', True,
+              "Whether 'odom' is published; switch it off where another source publishes it.",
+              read_only=True),
+    Parameter('odometry_rate', 20.0, 'Odometry asked of the vehicle, Hz of its own time.',
+              low=1.0, high=50.0, read_only=True),
+    Parameter('sim_wind_tc', 0.1,
+              'SIM_WIND_TC while wind is sent, s; the true time constant of the filter is 1/(2 pi) '
+              "of it. 0.1 is SITL's floor.", low=0.1, high=60.0, read_only=True),
+    Parameter('frame_id', 'map', 'Frame of positions and winds (ENU).', read_only=True),
+    Parameter('child_frame_id', 'base_link', 'Frame of the body (forward, left, up).',
+              read_only=True),
+    Parameter('state_dir', '',
+              "Where the values found in SITL are kept until they are put back; '': "
+              '$XDG_STATE_HOME/dryden_wind_ros or ~/.local/state/dryden_wind_ros.',
+              read_only=True),
+)
+
+_EKF_WIND_PERIOD_S = 0.2
+_LEVELS = {Level.INFO: DiagnosticStatus.OK, Level.WARN: DiagnosticStatus.WARN,
+           Level.ERROR: DiagnosticStatus.ERROR}
+
+
+class MavlinkBridge(Node):
+    """Bridge between one SITL vehicle and ROS.
+
+    Raises
+    ------
+    common.BadParameter
+        If a parameter or the connection string is not allowed.
+    common.InterfacesMissing
+        If the messages of this package are not built.
+    """
+
+    def __init__(self) -> None:
+        super().__init__('mavlink_bridge')
+        self._messages = common.interfaces()
+        self.parameters = common.ParameterTable(self, PARAMETERS)
+        values = self.parameters.values
+        try:
+            target = parse_connection(values['connection'], values['allow_remote'])
+        except ConnectionStringError as error:
+            raise common.BadParameter(str(error)) from None
+        self._publishing = True
+        self._height = math.nan
+
+        self._clock_message = ClockMsg()
+        self._clock_publisher = self.create_publisher(
+            ClockMsg, 'clock', common.STREAM_QOS) if values['publish_clock'] else None
+        self._odometry = OdometryMsg()
+        self._odometry.header.frame_id = values['frame_id']
+        self._odometry.child_frame_id = values['child_frame_id']
+        self._odometry_publisher = self.create_publisher(
+            OdometryMsg, 'odom', common.STREAM_QOS) if values['publish_odometry'] else None
+        self._ekf_wind = self._messages.EkfWind()
+        self._ekf_wind.header.frame_id = values['frame_id']
+        self._ekf_wind_publisher = self.create_publisher(
+            self._messages.EkfWind, 'ekf_wind', common.LATCHED_QOS)
+        self._ekf_published_at = -math.inf
+        self._ekf_state: EkfWindState | None = None
+        self._monitor = WindPhaseMonitor()
+        self._diagnostics_publisher = self.create_publisher(
+            DiagnosticArray, '/diagnostics', common.STREAM_QOS)
+
+        self.session = Session(
+            target,
+            SessionSettings(
+                system_id=values['system_id'], source_system=values['source_system'],
+                time_constant=values['sim_wind_tc'], odometry_rate=values['odometry_rate'],
+                state_dir=values['state_dir']),
+            on_event=self._on_event,
+            on_tick=self._on_tick if self._clock_publisher is not None else None,
+            on_odometry=self._on_odometry, on_message=self._on_message,
+            on_restart=self._on_restart, intervals=EKF_INTERVALS, read=sorted(EKF_PARAMETERS))
+        self._loop = LinkLoop(self._on_error)
+        self.create_subscription(
+            self._messages.SimWind, 'sim_wind', self._on_sim_wind, common.LATCHED_QOS)
+        self._refused_wind = ''
+        # Wall time: it has to say what is wrong just when the vehicle's time stands still.
+        self.create_timer(1.0, self._on_second, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._loop.start()
+        self.session.start(self._loop)
+
+    # -- from ROS
+
+    def _on_sim_wind(self, message: Any) -> None:
+        try:
+            wind = Wind(message.speed, message.direction, message.direction_z,
+                        message.turbulence, message.profile or 'uniform')
+        except ValueError as error:
+            if str(error) != self._refused_wind:
+                self._refused_wind = str(error)
+                self.get_logger().error(f'{error}; the wind before stays')
+            return
+        self._refused_wind = ''
+        self.session.set_wind(wind)
+
+    def _on_second(self) -> None:
+        link, parameters = self.session.status()
+        if link.state is not LinkState.UP and self._ekf_state is not None:
+            self._publish_ekf_wind(self._monitor.nothing_heard(1.0))
+        self._publish_diagnostics(link, parameters)
+
+    # -- from the vehicle, in the link's thread
+
+    def _on_tick(self, milliseconds: int) -> None:
+        stamp = self._clock_message.clock
+        stamp.sec, stamp.nanosec = _stamp(milliseconds)
+        self._publish(self._clock_publisher, self._clock_message)
+
+    def _on_odometry(self, sample: Odometry) -> None:
+        self._height = sample.position[2]
+        if self._odometry_publisher is None:
+            return
+        message = self._odometry
+        stamp = message.header.stamp
+        stamp.sec, stamp.nanosec = _stamp(sample.time_ms)
+        pose = message.pose.pose
+        position, orientation = pose.position, pose.orientation
+        position.x, position.y, position.z = sample.position
+        orientation.x, orientation.y, orientation.z, orientation.w = sample.orientation
+        twist = message.twist.twist
+        linear, angular = twist.linear, twist.angular
+        linear.x, linear.y, linear.z = sample.velocity
+        angular.x, angular.y, angular.z = sample.angular_velocity
+        self._publish(self._odometry_publisher, message)
+
+    def _on_message(self, message: Any) -> None:
+        state = self._monitor.update(message)
+        if state is None:
+            return
+        before = self._ekf_state
+        changed = before is None or (
+            state.phase, state.settled, state.since) != (before.phase, before.settled, before.since)
+        if changed or not 0.0 <= state.t - self._ekf_published_at < _EKF_WIND_PERIOD_S - 0.01:
+            self._publish_ekf_wind(state)
+
+    def _on_restart(self) -> None:
+        self._monitor = WindPhaseMonitor(
+            self._monitor.parameters, system=self.session.link.system)
+        self._height = math.nan
+
+    def _publish_ekf_wind(self, state: EkfWindState) -> None:
+        self._ekf_state = state
+        self._ekf_published_at = state.t
+        message = self._ekf_wind
+        stamp = message.header.stamp
+        stamp.sec, stamp.nanosec = _stamp(round(state.t * 1000))
+        message.phase, message.phase_name = int(state.phase), state.phase_name
+        message.since, message.settled = state.since, state.settled
+        message.aiding_lost, message.reason = state.aiding_lost, state.reason
+        message.wind_e, message.wind_n = state.wind_e, state.wind_n
+        message.speed, message.from_deg = state.speed, state.from_deg
+        flown = self.session.flown.at(self._height)
+        message.flown_e, message.flown_n = flown[0], flown[1]
+        message.error_speed, message.error_direction = wind_error(
+            (state.wind_e, state.wind_n), (flown[0], flown[1]))
+        self._publish(self._ekf_wind_publisher, message)
+
+    def _publish(self, publisher: Any, message: Any) -> None:
+        if not self._publishing:
+            return
+        try:
+            publisher.publish(message)
+        except Exception:
+            # Ctrl-C takes the context away before it tells us.
+            if self.context.ok():
+                raise
+
+    def _on_event(self, event: Event) -> None:
+        # One line each: rclpy wants a fixed severity per place.
+        logger = self.get_logger()
+        if not self.context.ok():
+            # Another name has no /rosout publisher, and so none that complains of being shut down.
+            logger = get_logger(f'{logger.name}.stopping')
+        if event.level is Level.ERROR:
+            logger.error(event.text)
+        elif event.level is Level.WARN:
+            logger.warning(event.text)
+        else:
+            logger.info(event.text)
+
+    def _on_error(self, error: BaseException) -> None:
+        if self._publishing and self.context.ok():
+            self.get_logger().error(
+                f'{type(error).__name__} while handling a message: {error}')
+
+    # -- diagnostics
+
+    def _publish_diagnostics(self, link: LinkStatus, parameters: ParametersStatus) -> None:
+        name = self.get_fully_qualified_name()
+        message = DiagnosticArray()
+        message.header.stamp = self.get_clock().now().to_msg()
+        message.status = [
+            common.status(f'{name}: link', *_judge_link(link), {
+                'connection': link.connection, 'state': link.state.value,
+                'system id': link.system_id, 'armed': link.armed,
+                'vehicle time': 'unknown' if link.time is None else f'{link.time:.3f} s',
+                'speedup': f'{link.speedup:.2f}', 'clock rate': f'{link.clock_rate:.1f} Hz',
+                'connections': link.connections, 'restarts': link.restarts,
+                'frames': link.frames, 'bad frames': link.bad_frames,
+                'odometry samples': self.session.odometries,
+                **{f'interval {what}': f'{interval / 1000:g} ms' if interval else 'not settled'
+                   for what, interval in link.intervals}}),
+            common.status(f'{name}: wind parameters', *_judge_parameters(
+                parameters, self._refused_wind), {
+                'phase': parameters.phase.value,
+                'found': _listed(parameters.found),
+                'found in': 'state file' if parameters.found_in_file else 'vehicle',
+                'in force': _listed(parameters.in_force),
+                'missing': ', '.join(parameters.missing) or 'none',
+                'not confirmed': ', '.join(parameters.unconfirmed) or 'none',
+                'sent': parameters.sent, 'echoed': parameters.echoed,
+                'winds received': parameters.winds, 'winds dropped': parameters.winds_dropped}),
+            self._ekf_diagnostics(name),
+        ]
+        self._publish(self._diagnostics_publisher, message)
+
+    def _ekf_diagnostics(self, name: str) -> DiagnosticStatus:
+        state = self._ekf_state
+        if state is None:
+            return common.status(f'{name}: ekf wind', DiagnosticStatus.OK, 'nothing heard yet')
+        shown = self._ekf_wind
+        return common.status(
+            f'{name}: ekf wind', DiagnosticStatus.OK, f'{state.phase_name}: {state.reason}', {
+                'phase': state.phase_name, 'since': f'{state.since:.2f} s',
+                'settled': state.settled, 'aiding lost': state.aiding_lost,
+                'estimate': f'{state.speed:.2f} m/s from {state.from_deg:.0f} deg',
+                'error': f'{shown.error_speed:.2f} m/s, {shown.error_direction:.0f} deg'})
+
+    # -- the end
+
+    def close(self) -> None:
+        """Put SITL back as it was found, within 2 s, and let go of the link."""
+        self._publishing = False
+        self.session.begin_restore()
+        try:
+            self.session.wait_restored()
+        except KeyboardInterrupt:
+            print('[WARN] mavlink_bridge: interrupted again while putting the wind back; what was '
+                  'found stays in the state file', file=sys.stderr, flush=True)
+        finally:
+            self._loop.stop()
+
+
+def _stamp(milliseconds: int) -> tuple[int, int]:
+    seconds, rest = divmod(milliseconds, 1000)
+    return seconds, rest * 1_000_000
+
+
+def _listed(values: Sequence[tuple[str, float]]) -> str:
+    return ', '.join(f'{name} {value:g}' for name, value in values) or 'none'
+
+
+def _judge_link(link: LinkStatus) -> tuple[bytes, str]:
+    if link.problems:
+        level = DiagnosticStatus.WARN if link.state is LinkState.UP else DiagnosticStatus.ERROR
+        return level, '; '.join(link.problems)
+    if link.state is LinkState.UP:
+        return DiagnosticStatus.OK, f'vehicle {link.system_id} on {link.connection}'
+    return DiagnosticStatus.WARN, f'{link.connection}: {link.state.value}'
+
+
+def _judge_parameters(parameters: ParametersStatus, refused_wind: str) -> tuple[bytes, str]:
+    problems = [*parameters.problems, *([refused_wind] if refused_wind else [])]
+    if problems:
+        bad = parameters.phase in (Phase.NOT_A_SIMULATOR, Phase.BUSY)
+        return DiagnosticStatus.ERROR if bad else DiagnosticStatus.WARN, '; '.join(problems)
+    return DiagnosticStatus.OK, parameters.phase.value
+
+
+def _close(node: Node) -> None:
+    assert isinstance(node, MavlinkBridge)
+    node.close()
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node."""
+    return common.run(MavlinkBridge, args, stop=_close)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
