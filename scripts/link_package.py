@@ -1,8 +1,9 @@
 """Put this checkout into an environment, as `colcon build --symlink-install` would.
 
-Python, launch files and configuration are linked, so an edit needs no new set-up. The executables
-that `setup.py` names are written to `bin/` and to `lib/dryden_wind_ros/`, where `ros2 run` and
-launch files look for them; the package is entered into the ament index.
+Python, launch files and configuration are linked, so an edit needs no new set-up (a new launch
+file does: `ros2 launch` looks through real folders only). The executables that `setup.py` names
+are written to `bin/` and to `lib/dryden_wind_ros/`, where `ros2 run` and launch files look for
+them; the package is entered into the ament index.
 
 Run with the interpreter of the environment and the checkout's path: `link_package.py ROOT`.
 """
@@ -74,8 +75,15 @@ def main() -> int:
     prefix = Path(sys.prefix)
     link(Path(sysconfig.get_path('purelib')) / PACKAGE, root / PACKAGE)
     share = prefix / 'share' / PACKAGE
-    for name in ('launch', 'config', 'package.xml'):
-        link(share / name, root / name)
+    for folder in (share / 'launch', share / 'config'):
+        if folder.is_symlink():
+            folder.unlink()
+        for old in folder.rglob('*'):
+            if old.is_symlink() and not old.exists():
+                old.unlink()
+    for path in (root / 'package.xml', *root.glob('launch/**/*'), *root.glob('config/**/*')):
+        if path.is_file() and '__pycache__' not in path.parts:
+            link(share / path.relative_to(root), path)
     link(prefix / 'share/ament_index/resource_index/packages' / PACKAGE,
          root / 'resource' / PACKAGE)
 

@@ -108,7 +108,7 @@ underlay=''
 key_python="$mode $venv $wanted_version$underlay"
 key_packages=$(hash_of "$packages" scripts/fix_wheel_paths.py)
 key_interfaces=$(hash_of dryden_wind_interfaces/{CMakeLists.txt,package.xml} dryden_wind_interfaces/{msg,srv}/*)
-key_package=$(hash_of setup.py scripts/link_package.py)
+key_package=$(hash_of setup.py scripts/link_package.py <(find launch config -type f -not -name '*.pyc' | sort))
 
 made() { [[ -f $state/$1 && $(<"$state/$1") == "$2" ]]; }
 stamp() { printf '%s\n' "$2" >"$state/$1.new" && mv -f "$state/$1.new" "$state/$1"; }
