@@ -39,6 +39,9 @@ EPOCH_US = 1767225600_000000
 """GPS time at boot: 2026-01-01T00:00:00Z, so that a flight can be repeated."""
 
 REBOOT_DELAY_US = 200_000
+PHYSICS_STEP_US = 20_000
+"""Flight and EKF3 advance on this grid, whatever ticks run: a flight can be repeated."""
+
 LONGEST_STEP_US = 50_000
 _METRES_PER_1E7 = 0.011131884502145034
 _FORCE = 21196
@@ -204,6 +207,7 @@ class Autopilot:
         self._texts: list[tuple[int, str]] = []
         self.flight = Flight(config, self._say)
         self.ekf = Ekf3(self.parameters, config.origin_after, config.seed * 1000 + boot, self._say)
+        self.ekf.gps_enabled = self.parameters.get('SIM_GPS1_ENABLE', 1.0) != 0.0
         self.wind = SitlWindFilter(max(self.parameters.get('SIM_WIND_TC', 5.0), 0.0))
         rate = min(max(int(self.parameters.get('SCHED_LOOP_RATE', config.loop_rate)), 50), 1000)
         self.loop_us = round(1_000_000 / rate)
@@ -213,7 +217,6 @@ class Autopilot:
         self.stamp_shift_us = 0
         self._physics_us = 0
         self._wind_us = 0
-        self._ekf_us = 0
         self._calm = True
         self._air = (0.0, 0.0, 0.0)
         self._turbulence = (0.0, 0.0, 0.0)
@@ -299,10 +302,9 @@ class Autopilot:
 
     def _simulate(self, t_us: int) -> None:
         flight = self.flight
-        step_us = flight.step_us
-        dt = step_us * 1e-6
-        while self._physics_us + step_us <= t_us:
-            self._physics_us += step_us
+        dt = PHYSICS_STEP_US * 1e-6
+        while self._physics_us + PHYSICS_STEP_US <= t_us:
+            self._physics_us += PHYSICS_STEP_US
             now = self._physics_us
             self._filter_wind(now)
             if flight.motion is not Motion.GROUND:
@@ -310,11 +312,8 @@ class Autopilot:
                 flight.step(dt, north, east, up)
             else:
                 self._stand()
-            if now - self._ekf_us >= 20_000:
-                self._ekf_us = now
-                t = now * 1e-6
-                self.ekf.step(t, flight)
-                self._supervise(t)
+            self.ekf.step(now * 1e-6, flight)
+            self._supervise()
             if self._truth is not None and now >= self._next_truth_us:
                 self._next_truth_us += 500_000
                 ekf = self.ekf
@@ -351,12 +350,11 @@ class Autopilot:
         if self._settled:
             self._wind_us = t_us
             return
-        self.wind.step((t_us - self._wind_us) * 1e-6, *self._set_wind)
+        self._air = self.wind.step((t_us - self._wind_us) * 1e-6, *self._set_wind)
         self._wind_us = t_us
         wind = self.wind
         self._settled = (wind.speed == self._set_wind[0] and wind.direction_z == self._set_wind[2]
                          and wind.direction == self._set_wind[1] % 360.0)
-        self._air = wind.vector()
 
     def _air_at(self, height: float) -> tuple[float, float, float]:
         """Return the air's velocity at a height: east, north, up, m/s."""
@@ -392,7 +390,7 @@ class Autopilot:
             return self._air_at(0.0)
         return (flight.wind_east, flight.wind_north, flight.wind_up)
 
-    def _supervise(self, t: float) -> None:
+    def _supervise(self) -> None:
         """What the autopilot does by itself, 50 times per second."""
         flight = self.flight
         if flight.disarm_wanted:
@@ -419,7 +417,9 @@ class Autopilot:
         stage, flight, kind = self._plan_stage, self.flight, self.config.kind
         self._plan_timer += 0.02
         if stage == 0:
-            if self.ekf.using_gps and self._plan_timer >= 0.5 and not self._arming_problem():
+            # Wings wait for the wind: SITL has none in its first seconds
+            calm = 0.0 if kind == 'copter' else CALM_AFTER_BOOT + 2.0
+            if self.ekf.using_gps and self._plan_timer >= calm and not self._arming_problem():
                 self._change_mode({'copter': 4, 'plane': 13, 'quadplane': 19}[kind])
                 self._arm()
                 if kind != 'plane':

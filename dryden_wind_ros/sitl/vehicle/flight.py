@@ -76,7 +76,6 @@ class Flight:
     def __init__(self, config: VehicleConfig, say: Callable[[int, str], None]) -> None:
         self._say = say
         self.kind = config.kind
-        self.step_us = 20000 if config.kind == 'plane' and config.loop_rate <= 50 else 10000
         self.north = self.east = self.up = 0.0
         self.v_north = self.v_east = self.v_up = 0.0
         self.roll = self.pitch = 0.0
