@@ -1,0 +1,93 @@
+"""MAVLink frames are found whatever surrounds them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+
+from dryden_wind_ros.sitl.framing import FrameParser
+
+SYSTEM_TIME = mavlink.MAVLINK_MSG_ID_SYSTEM_TIME
+ATTITUDE = mavlink.MAVLINK_MSG_ID_ATTITUDE
+
+
+def frames(count: int, system: int = 1, v1: bool = False) -> list[bytes]:
+    codec = mavlink.MAVLink(None, system, 1)
+    messages = []
+    for number in range(count):
+        kind = (codec.system_time_encode(0, number) if number % 2 else
+                codec.attitude_encode(number, 0.1, 0.2, 0.3, 0.0, 0.0, 0.0))
+        messages.append(bytes(kind.pack(codec, force_mavlink1=v1)))
+        codec.seq = (codec.seq + 1) % 256
+    return messages
+
+
+def times(messages) -> list[int]:
+    return [message.time_boot_ms for message in messages]
+
+
+@pytest.mark.parametrize('v1', [False, True])
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=40))
+def test_frames_are_found_however_the_stream_is_cut(v1, cuts):
+    stream = b''.join(frames(20, v1=v1))
+    parser = FrameParser({SYSTEM_TIME, ATTITUDE})
+    heard, place = [], 0
+    for cut in [*cuts, len(stream)]:
+        heard += parser.feed(stream[place:place + cut])
+        place += cut
+    assert times(heard) == list(range(20))
+    assert parser.bad == 0
+
+
+@given(st.binary(max_size=300))
+def test_garbage_delays_good_frames_at_most_by_one_frame_length(garbage):
+    parser = FrameParser({SYSTEM_TIME, ATTITUDE})
+    parser.feed(garbage)
+    # A false marker may claim up to 280 bytes; what follows them is there.
+    heard = times(parser.feed(b''.join(frames(40))))
+    assert heard[-20:] == list(range(20, 40))
+
+
+def test_a_broken_frame_costs_only_itself():
+    stream = frames(10)
+    broken = bytearray(stream[4])
+    broken[15] ^= 0x55
+    stream[4] = bytes(broken)
+    heard = FrameParser({SYSTEM_TIME, ATTITUDE}).feed(b''.join(stream))
+    assert times(heard) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+
+
+def test_a_false_length_does_not_swallow_the_frames_after_it():
+    stream = b'\xfd\xff\x00\x00' + b''.join(frames(12))
+    heard = FrameParser({SYSTEM_TIME, ATTITUDE}).feed(stream)
+    assert times(heard) == list(range(12))
+
+
+def test_unwanted_messages_and_other_vehicles_are_passed_over():
+    parser = FrameParser({SYSTEM_TIME})
+    parser.system, parser.component = 7, 1
+    stream = b''.join(one + other for one, other in zip(frames(10), frames(10, system=7),
+                                                        strict=True))
+    heard = parser.feed(stream)
+    assert times(heard) == [1, 3, 5, 7, 9]
+    assert {message.get_srcSystem() for message in heard} == {7}
+    assert parser.frames == 20
+
+
+def test_ten_thousand_mutated_frames_raise_nothing():
+    rng = random.Random(5)
+    good = frames(50)
+    parser = FrameParser({SYSTEM_TIME, ATTITUDE})
+    for _ in range(10_000):
+        frame = bytearray(rng.choice(good))
+        for _ in range(rng.randint(0, 4)):
+            frame[rng.randrange(len(frame))] = rng.randrange(256)
+        if rng.random() < 0.2:
+            del frame[rng.randrange(len(frame)):]
+        parser.feed(bytes(frame))
+    parser.feed(bytes(300))
+    assert times(parser.feed(b''.join(frames(20)))) == list(range(20))
