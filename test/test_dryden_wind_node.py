@@ -224,9 +224,11 @@ def test_history_answers_by_column_and_refuses_bad_requests(make_bench):
     assert math.isnan(empty.ekf.wind_e)
     bench.ekf_pub.publish(EkfWind(phase=EkfWind.LEARNING, phase_name='learning', wind_e=7.5))
     states = [bench.clock(tick) for tick in range(300)]
-    wait_until(lambda: bench.wind._ekf_wind.phase == EkfWind.LEARNING, 5, 'the EKF wind')
-    answer = bench.call(GetWindHistory, 'wind/get_history',
-                        GetWindHistory.Request(seconds=10.0, step=0.0))
+
+    def ask():
+        return bench.call(GetWindHistory, 'wind/get_history', GetWindHistory.Request(seconds=10.0))
+    wait_until(lambda: ask().ekf.phase == EkfWind.LEARNING, 5, 'the EKF wind in the answer')
+    answer = ask()
     assert answer.success
     assert list(answer.t) == pytest.approx([s.t for s in states[-200:]])
     assert list(answer.u) == [s.u for s in states[-200:]]

@@ -11,7 +11,7 @@ import importlib
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +23,14 @@ from rcl_interfaces.msg import (
     ParameterDescriptor,
     SetParametersResult,
 )
+from rclpy.callback_groups import CallbackGroup
 from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RclpyParameter
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
+from rclpy.subscription import Subscription
 
 CLOCK_QOS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST, depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -55,6 +57,35 @@ In a ROS 2 workspace that holds the repository as src/dryden_wind_ros, build and
 On a machine without ROS, run scripts/setup.sh and source scripts/env.sh instead."""
 
 _ALWAYS_KNOWN = ('use_sim_time', 'start_type_description_service')
+
+
+class Polled(CallbackGroup):
+    """A callback group that the executor never waits for; see `take_all`.
+
+    Waking up for a message costs an rclpy node more than handling it. What is needed only together
+    with something else is left in its queue and taken then.
+    """
+
+    def can_execute(self, _entity: object) -> bool:
+        """Tell the executor to leave it alone."""
+        return False
+
+    def beginning_execution(self, _entity: object) -> bool:
+        """Tell the executor to leave it alone."""
+        return False
+
+    def ending_execution(self, _entity: object) -> None:
+        """Do nothing: the executor never begins."""
+
+
+def take_all(subscription: Subscription) -> Iterator[Any]:
+    """Yield the messages that wait in a subscription's queue, oldest first, without waiting."""
+    with subscription.handle:
+        while True:
+            taken = subscription.handle.take_message(subscription.msg_type, False)
+            if taken is None:
+                return
+            yield taken[0]
 
 
 class InterfacesMissing(ImportError):

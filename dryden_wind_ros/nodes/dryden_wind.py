@@ -89,11 +89,14 @@ class DrydenWindNode(Node):
             messages.SimWind, 'sim_wind', common.LATCHED_QOS)
         self._diagnostics_pub = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
 
-        # Odometry before clock: where both wait, the executor hands them over in this order.
+        # Only the clock wakes this node. The others are taken from their queues when a tick, an
+        # answer or the diagnostics need them: that halves the work.
+        polled = common.Polled()
         self._odom_sub = self.create_subscription(
-            Odometry, 'odom', self._on_odometry, common.SENSOR_QOS)
+            Odometry, 'odom', self._on_odometry, common.SENSOR_QOS, callback_group=polled)
         self._ekf_sub = self.create_subscription(
-            messages.EkfWind, 'ekf_wind', self._on_ekf_wind, common.LATCHED_QOS)
+            messages.EkfWind, 'ekf_wind', self._on_ekf_wind, common.LATCHED_QOS,
+            callback_group=polled)
         self._clock_sub = self.create_subscription(
             ClockMessage, 'clock', self._on_clock, common.CLOCK_QOS)
         self.create_service(services.GetWindHistory, 'wind/get_history', self._on_get_history)
@@ -142,9 +145,19 @@ class DrydenWindNode(Node):
         self._said.discard('no odometry')
 
     def _on_clock(self, message: ClockMessage) -> None:
+        for odometry in common.take_all(self._odom_sub):
+            self._on_odometry(odometry)
+        newest = self._advance(message)
+        for later in common.take_all(self._clock_sub):
+            newest = self._advance(later) or newest
+        if newest is not None:
+            self._publish_sim_wind(newest)
+
+    def _advance(self, message: ClockMessage) -> AirTick | None:
+        """Step the air to a clock message and publish what it does; SITL is served elsewhere."""
         advanced = self.air.advance(_ns(message.clock))
         if advanced.tick is None:
-            return
+            return None
         if self._ticked_at is None:
             origin = self.air.grid.origin_ns
             self.get_logger().info(
@@ -158,27 +171,14 @@ class DrydenWindNode(Node):
                 f'sim time went back to {advanced.tick.time_ns * 1e-9:.2f} s: the air begins anew '
                 f'from seed {self.air.settings.seed}, the history is empty')
         self._publish(advanced.tick)
+        return advanced.tick
 
     def _on_ekf_wind(self, message: Any) -> None:
         self._ekf_wind = message
 
     # ------------------------------------------------------------------ one tick
 
-    def _publish(self, tick: AirTick) -> None:
-        stamp = _time(tick.time_ns)
-        mean, gust = Vector3(), Vector3()
-        mean.x, mean.y, mean.z = tick.mean_enu
-        gust.x, gust.y, gust.z = tick.gust_enu
-        self._gust_pub.publish(self._stamped(Vector3Stamped(vector=gust), stamp))
-        self._mean_pub.publish(self._stamped(Vector3Stamped(vector=mean), stamp))
-        wind = TwistWithCovarianceStamped()
-        linear = wind.twist.twist.linear
-        linear.x, linear.y, linear.z = mean.x + gust.x, mean.y + gust.y, mean.z + gust.z
-        self._wind_pub.publish(self._stamped(wind, stamp))
-        self._state_pub.publish(self._stamped(self._state(tick, mean, gust), stamp))
-        self._publish_sim_wind(tick, stamp)
-
-    def _publish_sim_wind(self, tick: AirTick, stamp: Time) -> None:
+    def _publish_sim_wind(self, tick: AirTick) -> None:
         settings, wind = self.air.settings, tick.sim_wind
         content = (wind, settings.turbulence, settings.profile)
         if content == self._sent and 0 <= tick.tick - self._sent_tick < REPEAT_TICKS:
@@ -187,7 +187,25 @@ class DrydenWindNode(Node):
         self._sim_wind_pub.publish(self._stamped(self._msg.SimWind(
             tick=tick.tick, speed=wind.speed, direction=wind.direction,
             direction_z=wind.direction_z, turbulence=settings.turbulence,
-            profile=settings.profile), stamp))
+            profile=settings.profile), _time(tick.time_ns)))
+
+    def _publish(self, tick: AirTick) -> None:
+        """Publish the air of a tick to those who listen."""
+        stamp = _time(tick.time_ns)
+        mean, gust = Vector3(), Vector3()
+        mean.x, mean.y, mean.z = tick.mean_enu
+        gust.x, gust.y, gust.z = tick.gust_enu
+        if self._gust_pub.get_subscription_count():
+            self._gust_pub.publish(self._stamped(Vector3Stamped(vector=gust), stamp))
+        if self._mean_pub.get_subscription_count():
+            self._mean_pub.publish(self._stamped(Vector3Stamped(vector=mean), stamp))
+        if self._wind_pub.get_subscription_count():
+            wind = TwistWithCovarianceStamped()
+            linear = wind.twist.twist.linear
+            linear.x, linear.y, linear.z = mean.x + gust.x, mean.y + gust.y, mean.z + gust.z
+            self._wind_pub.publish(self._stamped(wind, stamp))
+        if self._state_pub.get_subscription_count():
+            self._state_pub.publish(self._stamped(self._state(tick, mean, gust), stamp))
 
     def _state(self, tick: AirTick, mean: Vector3, gust: Vector3) -> Any:
         air, settings, scales = self.air, self.air.settings, self.air.scales
@@ -219,6 +237,8 @@ class DrydenWindNode(Node):
     # ------------------------------------------------------------------ services
 
     def _on_get_history(self, request: Any, response: Any) -> Any:
+        for message in common.take_all(self._ekf_sub):
+            self._on_ekf_wind(message)
         response.ekf = self._ekf_wind
         try:
             columns = self.air.history.columns(request.seconds, request.step)
@@ -243,6 +263,8 @@ class DrydenWindNode(Node):
     # ------------------------------------------------------------------ watching
 
     def _on_second(self) -> None:
+        for odometry in common.take_all(self._odom_sub):
+            self._on_odometry(odometry)
         entries = [self._clock_status(), self._odometry_status(), self._air_status()]
         message = DiagnosticArray(status=entries)
         message.header.stamp = self.get_clock().now().to_msg()
