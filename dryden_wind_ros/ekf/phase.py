@@ -67,6 +67,9 @@ SETTLED_DRIFT = 1.5
 UNSETTLED_DRIFT = 3.0
 """A settled estimate that moved more than this within the last few seconds no longer is, m/s."""
 
+SETTLED_WANDER = 2.2
+"""A settled estimate further than this from its own average of half a minute no longer is, m/s."""
+
 SILENCE = 5.0
 """Seconds without EKF_STATUS_REPORT after which the phase is no longer known."""
 
@@ -75,6 +78,7 @@ _EKF_DELAY = 0.2       # s, EKF3 tests the speed at its delayed time horizon
 _YAW_ALIGN_CLIMB = 2.5  # m, climb at which EKF3 does its final in-flight yaw alignment
 _RESTART_STEP = 1.0    # s back in boot time that is a restart and not a late packet
 _DRIFT_WINDOW = 5.0    # s
+_AVERAGE_TIME = 30.0   # s, time constant of the average that the estimate may not wander off
 _WIND_STALE = 3.0      # s
 _AIDING_LATELY = 2.0   # s
 
@@ -437,17 +441,19 @@ class WindPhaseMonitor:
         self._custom_mode = -1
         self._vtol_state: int | None = None
         self._vtol_state_t = -math.inf
+        self._is_vtol = False
+        self._transition_done = False
         self._active_estimator = ''
         # motion
         self._yaw = _NAN
-        self._attitude_t = -math.inf
+        self._attitude_t = self._yaw_t = -math.inf
         self._velocity_n = self._velocity_e = _NAN
         self._local_t = -math.inf
         self._ground_speed = _NAN
         self._airspeed = _NAN
         self._fast_since: float | None = None
         self._height = _NAN
-        self._take_off_height = _NAN
+        self._take_off_height = 0.0  # the EKF's origin, when met in flight
         self._climbed_since: float | None = None
         # EKF_STATUS_REPORT
         self._report_t: float | None = None
@@ -460,6 +466,7 @@ class WindPhaseMonitor:
         self._airspeed_fused_t = -math.inf
         self._airspeed_fusions = 0
         self._heard_since = 0.0
+        self._evaluated_t = -math.inf
         self._seen_inhibited = False
         # estimator
         self._estimating = False
@@ -469,6 +476,7 @@ class WindPhaseMonitor:
         self._settling_from = 0.0
         self._settling_time = SETTLING_TIME
         self._settled: bool = False
+        self._average_n = self._average_e = self._average_t = _NAN
         # WIND
         self._wind_n = self._wind_e = _NAN
         self._wind_t = -math.inf
@@ -504,7 +512,8 @@ class WindPhaseMonitor:
 
     def _on_system_time(self, message: Any) -> bool:
         self._set_time(message.time_boot_ms)
-        self._evaluate()
+        if self._t - self._evaluated_t >= 0.09:  # else a report has just done it
+            self._evaluate()
         return False
 
     def _on_heartbeat(self, message: Any) -> bool:
@@ -512,6 +521,9 @@ class WindPhaseMonitor:
             return False
         self._type = message.type
         self._custom_mode = message.custom_mode
+        if self._type in _FIXED_WING and self._custom_mode in _VTOL_MODES:
+            self._is_vtol = True
+            self._transition_done = False
         self._set_armed(bool(message.base_mode & 128))
         self._evaluate()
         return False
@@ -533,6 +545,8 @@ class WindPhaseMonitor:
                 self._on_lane_switch()
         elif text.startswith('AHRS: ') and text.endswith(' active'):
             self._active_estimator = text[6:-7]
+        elif text == 'Transition done':
+            self._transition_done = True
         elif text in ('Throttle armed', 'Arming motors'):
             self._set_armed(True)
         elif text in ('Throttle disarmed', 'Disarming motors'):
@@ -555,7 +569,7 @@ class WindPhaseMonitor:
         self._set_time(message.time_boot_ms)
         if math.isfinite(message.yaw):
             self._yaw = message.yaw
-            self._attitude_t = self._t
+            self._attitude_t = self._yaw_t = self._t
         return False
 
     def _on_local_position_ned(self, message: Any) -> bool:
@@ -576,6 +590,7 @@ class WindPhaseMonitor:
             self._set_height(message.relative_alt * 1e-3)
         if message.hdg != 65535 and self._t - self._attitude_t > 1.0:
             self._yaw = math.radians(message.hdg * 0.01)
+            self._yaw_t = self._t
         return False
 
     def _on_vfr_hud(self, message: Any) -> bool:
@@ -583,6 +598,8 @@ class WindPhaseMonitor:
             self._airspeed = message.airspeed
         if math.isfinite(message.groundspeed):
             self._set_ground_speed(message.groundspeed)
+        if self._t - self._yaw_t > 1.0:
+            self._yaw = math.radians(message.heading)
         return False
 
     def _on_wind(self, message: Any) -> bool:
@@ -593,10 +610,13 @@ class WindPhaseMonitor:
         self._wind_n, self._wind_e = -speed * math.cos(angle), -speed * math.sin(angle)
         self._wind_t = self._t
         # A copter has no wind to send but that of drag fusion; a plane sends old values, too.
-        if speed > 0.0 and self._armed and self._type in _MULTICOPTER and self._drag is not False:
-            self._drag_seen = True
+        if self._armed and self._type in _MULTICOPTER and self._drag is not False:
+            if speed > 0.0:
+                self._drag_seen = True
+            elif not self._drag_seen:
+                self._seen_inhibited = True  # EKF3 has none yet: what comes will be a first guess
         history = self._history
-        if not history or self._t - history[-1][0] >= 0.5 or self._t < history[-1][0]:
+        if not history or self._t - history[-1][0] >= 1.0 or self._t < history[-1][0]:
             history.append((self._t, self._wind_n, self._wind_e))
         return False
 
@@ -674,6 +694,9 @@ class WindPhaseMonitor:
         if not armed:
             self._yaw_aligned = self._drag_seen = False
             self._climbed_since = None
+        elif self._armed is False and self._active_estimator == 'DCM' \
+                and self._flags & _POS_HORIZ_ABS:
+            self._active_estimator = ''  # "EKF3 active" was lost: it has a position by now
         self._armed = armed
 
     def _set_ground_speed(self, speed: float) -> None:
@@ -687,7 +710,7 @@ class WindPhaseMonitor:
         if not math.isfinite(height):
             return
         self._height = height
-        if not self._armed or math.isnan(self._take_off_height):
+        if not self._armed:
             self._take_off_height = height
         if height - self._take_off_height <= _YAW_ALIGN_CLIMB:
             self._climbed_since = None
@@ -699,6 +722,11 @@ class WindPhaseMonitor:
 
     def _other_estimator(self) -> bool:
         return self._active_estimator not in ('', 'EKF3')
+
+    def _shows_no_drag(self) -> bool:
+        """Whether a copter whose parameters are not known has flown long without a wind."""
+        return (self._drag is None and not self._drag_seen and self._climbed_since is not None
+                and self._t - self._climbed_since > 5.0)
 
     def _airspeed_is_fused(self, within: float = 0.6) -> bool:
         if self._sensor is False:
@@ -712,14 +740,15 @@ class WindPhaseMonitor:
             return state in (_VTOL_UNDEFINED, _VTOL_FORWARD)
         if self._custom_mode in _VTOL_MODES:
             return False
-        if state is not None and state not in (_VTOL_UNDEFINED, _VTOL_FORWARD):
-            # An old state: hovering until airspeed is seen to be fused, which it is not in hover.
-            return self._airspeed_is_fused()
+        if self._is_vtol or state not in (None, _VTOL_UNDEFINED, _VTOL_FORWARD):
+            # The state is not sent (any more): what else shows that the transition is over?
+            return self._transition_done or self._airspeed_is_fused()
         return True
 
     # -- EKF3's rules ------------------------------------------------------------------------------
 
     def _evaluate(self) -> None:
+        self._evaluated_t = self._t
         self._follow_ekf3()
         phase, reason = self._ekf3, self._ekf3_reason
         if phase is not WindPhase.UNKNOWN or self._type is not None:
@@ -745,8 +774,7 @@ class WindPhaseMonitor:
                 return 'EKF3 estimates wind for planes and multicopters only'
             if self._drag is False:
                 return 'a copter without drag fusion (EK3_DRAG_* not set)'
-            if self._drag is None and not self._drag_seen and self._armed \
-                    and self._climbed_since is not None and self._t - self._climbed_since > 5.0:
+            if self._armed and self._shows_no_drag():
                 return 'a copter in flight that shows no sign of drag fusion'
         if self._armed and self._other_estimator():
             return f'{self._active_estimator} has taken over from EKF3'
@@ -766,6 +794,10 @@ class WindPhaseMonitor:
         why_inhibited = self._why_inhibited()
         if why_inhibited:
             self._estimating = False
+            if not self._seen_inhibited and self._drag is None and self._has_aiding() \
+                    and self._type in _MULTICOPTER and not self._shows_no_drag():
+                self._enter(WindPhase.UNKNOWN, 'just attached: drag fusion may be on or off')
+                return
             self._seen_inhibited = True
             self._enter(WindPhase.INHIBITED, why_inhibited)
             return
@@ -785,7 +817,8 @@ class WindPhaseMonitor:
             return 'no drag fusion'
         if self._yaw_aligned or self._drag_seen:
             return ''
-        if self._climbed_since is not None and self._t - self._climbed_since >= 0.5:
+        if self._climbed_since is not None and self._t - self._climbed_since >= 0.3:
+            self._yaw_aligned = True  # without its text; holds until disarmed
             return ''
         return 'armed: drag fusion waits for a climb of 2.5 m (in-flight yaw alignment)'
 
@@ -795,11 +828,14 @@ class WindPhaseMonitor:
         plane = self._type in _FIXED_WING
         fused = plane and self._airspeed_fusions > 0 and self._airspeed_is_fused(0.3)
         fast = self._fast_since is not None and t - self._fast_since >= _EKF_DELAY
-        if plane and not fast and not (fused and self._fast_since is not None):
-            if self._seen_inhibited or not math.isnan(self._ground_speed):
-                self._seen_inhibited = True
-                self._enter(WindPhase.INHIBITED, 'armed: waiting for 5 m/s over the ground')
-            return False
+        if plane and not fast:
+            if self._fast_since is None:
+                if not math.isnan(self._ground_speed):
+                    self._seen_inhibited = True
+                    self._enter(WindPhase.INHIBITED, 'armed: waiting for 5 m/s over the ground')
+                return False
+            if self._seen_inhibited and not fused:
+                return False
         if self._seen_inhibited:
             self._estimating = True
             if self._is_observable():
@@ -865,7 +901,10 @@ class WindPhaseMonitor:
         return self._t - accepted <= SOURCE_TIMEOUT
 
     def _advance_variance(self) -> None:
-        if not self._variance.valid or not math.isfinite(self._yaw):
+        if not self._variance.valid or self._variance.largest < 0.2:
+            return  # small enough for every question asked of it
+        if not math.isfinite(self._yaw):
+            self._variance.clear()
             return
         speed = math.hypot(self._velocity_n - self._wind_n, self._velocity_e - self._wind_e)
         if not math.isfinite(speed) or self._t - self._wind_t > _WIND_STALE:
@@ -904,6 +943,7 @@ class WindPhaseMonitor:
         t = self._t
         if self._phase is not WindPhase.LEARNING or t - self._wind_t > _WIND_STALE \
                 or t - self._settling_from < self._settling_time:
+            self._average_t = _NAN
             return False
         variance = self._variance
         if variance.valid and not variance.largest < SETTLED_VARIANCE:
@@ -916,7 +956,22 @@ class WindPhaseMonitor:
                 east -= self._wind_e
                 if north * north + east * east > limit:
                     return False
-        return True
+        return self._stays_near_average()
+
+    def _stays_near_average(self) -> bool:
+        # In strong gusts the estimate follows the slow ones; what it should tell is the mean wind.
+        step = self._t - self._average_t
+        if not step <= _WIND_STALE:
+            if self._average_t != self._average_t or step > _AVERAGE_TIME:
+                self._average_n, self._average_e = self._wind_n, self._wind_e
+            self._average_t = self._t
+        elif step >= 0.5:
+            keep = 1.0 - step / _AVERAGE_TIME
+            self._average_n = self._wind_n + keep * (self._average_n - self._wind_n)
+            self._average_e = self._wind_e + keep * (self._average_e - self._wind_e)
+            self._average_t = self._t
+        north, east = self._wind_n - self._average_n, self._wind_e - self._average_e
+        return north * north + east * east <= SETTLED_WANDER ** 2
 
     def _make_state(self) -> EkfWindState:
         phase = self._phase
