@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -321,6 +322,8 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
         print(f'[FATAL] {_program()}: {error}', file=sys.stderr, flush=True)
         return 2
     finally:
+        # Ctrl-C often comes twice: from the terminal and from launch. What is left takes a moment.
+        _ignore_signals()
         if node is not None:
             try:
                 if stop is not None:
@@ -328,7 +331,13 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
             finally:
                 node.destroy_node()
         rclpy.try_shutdown()
+        _ignore_signals()  # rclpy has put back what was there before it
     return 0
+
+
+def _ignore_signals() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _program() -> str:
