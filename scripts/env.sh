@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154,SC2296
 # Source this to use the environment that scripts/setup.sh made (bash or zsh, from anywhere):
 #
 #   source path/to/scripts/env.sh
@@ -7,7 +8,7 @@
 
 # The word after :- is zsh's; bash does not look at it.
 _dw_root="${BASH_SOURCE[0]:-${(%):-%x}}"
-_dw_root="$(cd -- "$(dirname -- "$_dw_root")/.." && pwd -P)"
+_dw_root="$(CDPATH='' cd -- "$(dirname -- "$_dw_root")/.." && pwd -P)"
 
 # On top of a ROS installation that is sourced, or all from PyPI; see setup.sh.
 if [ "${DRYDEN_WIND_ENV:-}" = "$_dw_root/.venv" ] || [ "${DRYDEN_WIND_ENV:-}" = "$_dw_root/.venv-ros" ]; then

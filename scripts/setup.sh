@@ -12,7 +12,7 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd -- "$root"
 started=$SECONDS
 steps=5
-export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_USER=no
 
 say() { printf '%s\n' "$*"; }
 step() { printf '[%s/%s %3ds] %s\n' "$1" "$steps" $((SECONDS - started)) "$2"; }
@@ -23,8 +23,8 @@ die() {
 
 child=''
 stop_child() {
-    # A background job of a script ignores Ctrl-C: hand it on.
-    [[ -z $child ]] || kill "$child" 2>/dev/null || true
+    # What runs in the background has a process group of its own and hears no Ctrl-C: hand it on.
+    [[ -z $child ]] || kill -TERM -- "-$child" 2>/dev/null || true
 }
 trap 'stop_child' EXIT
 trap 'exit 130' INT
@@ -36,8 +36,10 @@ quietly() {
     local what=$1 log status=0 beat=$SECONDS
     shift
     log="$root/.cache/setup-$what.log"
+    set -m
     "$@" >"$log" 2>&1 </dev/null &
     child=$!
+    set +m
     while kill -0 "$child" 2>/dev/null; do
         sleep 0.2
         if ((SECONDS - beat >= 15)); then
@@ -50,6 +52,7 @@ quietly() {
     ((status == 0)) && return 0
     grep -v 'is ignored: it is neither a file nor a directory' "$log" | tail -n 30 >&2 || true
     say "setup: '$what' failed (exit $status); all of its output is in $log" >&2
+    [[ $what != packages ]] || say 'setup: is PyPI (or the index that pip is set up for) reachable?' >&2
     return "$status"
 }
 
@@ -246,7 +249,10 @@ if [[ ! -x $venv/bin/python || -z $python_version ]] || fresh "$key_python"; the
     stamp python "$key_python"
 else
     step 2 "environment ${venv##*/}: there already"
-    rm -f "$state/ready"
+    # Whoever uses it meanwhile is only told so if what they use is about to change.
+    if ! made packages "$key_packages" || ! made interfaces "$key_interfaces"; then
+        rm -f "$state/ready"
+    fi
 fi
 python=$venv/bin/python
 python_version=$wanted_version
