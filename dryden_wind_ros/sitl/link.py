@@ -243,7 +243,7 @@ class Link:
         self._type = -1
         self._armed = False
         self._time_ms: int | None = None
-        self._back: list[int] = []
+        self._back: deque[int] = deque(maxlen=_BACK_IN_A_ROW)
         #: Whether the newest time is from before this connection.
         self._stale_time = False
         self._suspected_at = float('-inf')
@@ -566,7 +566,7 @@ class Link:
             return True
         if ident == _SYSTEM_TIME:
             self._back.append(ms)
-            in_a_row = len(self._back) >= _BACK_IN_A_ROW and self._back == sorted(self._back)
+            in_a_row = len(self._back) == _BACK_IN_A_ROW and [*self._back] == sorted(self._back)
             if self._stale_time or in_a_row:
                 self._restarted(ms)
                 return True
