@@ -26,6 +26,7 @@ setup(
         'console_scripts': [
             'dryden_wind = dryden_wind_ros.nodes.dryden_wind:main',
             'mavlink_bridge = dryden_wind_ros.nodes.mavlink_bridge:main',
+            'wind_markers = dryden_wind_ros.nodes.wind_markers:main',
             'sitl_emulator = dryden_wind_ros.sitl.emulator:main',
         ],
     },

@@ -10,10 +10,13 @@ import math
 import shlex
 import signal
 import sys
-from datetime import datetime
 from pathlib import Path
 
-from ament_index_python.packages import get_package_share_directory
+from ament_index_python.packages import (
+    PackageNotFoundError,
+    get_package_prefix,
+    get_package_share_directory,
+)
 from launch import LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
@@ -29,9 +32,10 @@ from launch.events import matches_action
 from launch.events.process import SignalProcess
 from launch_ros.actions import Node
 
+from dryden_wind_ros.tools import recording
+
 PACKAGE = 'dryden_wind_ros'
-RECORDED_TOPICS = ('wind', 'wind/gust', 'wind/mean', 'wind/state', 'sim_wind', 'ekf_wind', 'odom',
-                   'clock', '/diagnostics')
+CONFIG = Path(get_package_share_directory(PACKAGE)) / 'config'
 
 # launch argument -> (parameter of the wind node, its type)
 WIND = {
@@ -91,9 +95,8 @@ def _arguments():
                         + from_file),
         DeclareLaunchArgument(
             'params_file',
-            default_value=str(Path(get_package_share_directory(PACKAGE)) / 'config'
-                              / 'dryden_wind.yaml'),
-            description='Parameters of both nodes.'),
+            default_value=str(CONFIG / 'dryden_wind.yaml'),
+            description='Parameters of the nodes.'),
         DeclareLaunchArgument(
             'publish_clock', default_value='true', choices=yes_no,
             description="Whether the bridge publishes the vehicle's sim time on 'clock'."),
@@ -109,11 +112,20 @@ def _arguments():
                         "'arducopter --model + --speedup 1 --defaults copter.parm'."),
         DeclareLaunchArgument(
             'record', default_value='false', choices=yes_no,
-            description='Record the wind topics with ros2 bag record.'),
+            description='Record the wind, what EKF3 makes of it, odometry, clock and diagnostics '
+                        'with ros2 bag record, as MCAP.'),
         DeclareLaunchArgument(
             'bag', default_value='',
             description='Folder of the bag, which must not exist. Default: '
-                        'dryden_wind_<date>_<time> in the present folder.'),
+                        '<namespace>_<date>_<time> (dryden_wind_... without a namespace) in the '
+                        'present folder.'),
+        DeclareLaunchArgument(
+            'markers', default_value='', choices=['', *yes_no],
+            description="Publish wind arrows for RViz and Foxglove on 'wind/markers'. "
+                        'Default: what rviz says.'),
+        DeclareLaunchArgument(
+            'rviz', default_value='false', choices=yes_no,
+            description='Start RViz, showing the vehicle and its wind.'),
         DeclareLaunchArgument(
             'use_respawn', default_value='false', choices=yes_no,
             description='Start a node again 2 s after it died.'),
@@ -200,24 +212,46 @@ def _start(context):
             RegisterEventHandler(OnProcessExit(target_action=node, on_exit=[
                 Shutdown(reason=f'{name} has ended')]))
             for name, node in (('the wind node', wind), ('the MAVLink bridge', bridge))]
+    rviz = given('rviz') == 'true'
+    if given('markers') == 'true' or (rviz and not given('markers')):
+        actions.append(Node(executable='wind_markers', name='wind_markers',
+                            parameters=[str(params_file)], **common))
+    if rviz:
+        actions.append(_rviz(given('namespace')))
     if given('record') == 'true':
         actions += _record(given('bag'), given('namespace'))
     return actions
 
 
+def _rviz(namespace):
+    try:
+        get_package_prefix('rviz2')
+    except PackageNotFoundError:
+        raise RuntimeError(
+            'rviz:=true needs RViz, and the package rviz2 is not installed. On Ubuntu: sudo apt '
+            'install ros-$ROS_DISTRO-rviz2. Without it: ros2 run dryden_wind_ros wind_top shows '
+            'the wind in a terminal') from None
+    # The topics of the configuration are relative: RViz looks for them in its node's namespace.
+    return Node(package='rviz2', executable='rviz2', name='rviz', namespace=namespace,
+                arguments=['-d', str(CONFIG / 'dryden_wind.rviz')], output='log')
+
+
 def _record(bag, namespace):
-    path = Path(bag).expanduser() if bag else Path(f'dryden_wind_{datetime.now():%Y%m%d_%H%M%S}')
-    if path.exists():
-        raise RuntimeError(f'launch argument bag is {str(path)!r}, which exists; '
-                           'bags are never written over')
-    prefix = '/' + namespace.strip('/') if namespace.strip('/') else ''
-    topics = [name if name.startswith('/') else f'{prefix}/{name}' for name in RECORDED_TOPICS]
+    recording.check_available()
+    plan = recording.prepare(bag, namespace, CONFIG / 'record_qos.yaml')
+    recorder = ExecuteProcess(cmd=list(plan.command), name='bag', output='screen')
     return [
-        LogInfo(msg=f'recording to {path.absolute()}'),
-        ExecuteProcess(
-            cmd=['ros2', 'bag', 'record', '--storage', 'mcap', '--output', str(path), *topics],
-            name='bag', output='screen'),
+        LogInfo(msg=f'recording to {plan.path.absolute()}'),
+        recorder,
+        RegisterEventHandler(OnProcessExit(target_action=recorder, on_exit=_recorder_left)),
     ]
+
+
+def _recorder_left(event, context):
+    if not context.is_shutdown:
+        return [LogInfo(msg=f'the recording has ended (exit code {event.returncode}); '
+                            'the wind goes on')]
+    return []
 
 
 def generate_launch_description():

@@ -1,0 +1,194 @@
+"""Recording: names that never collide, the right topics, and latched messages in the bag."""
+
+import shutil
+import signal
+import subprocess
+import time
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from support import wait_until
+
+from dryden_wind_ros.tools import recording
+from dryden_wind_ros.tools.recording import RecordingError
+
+QOS_FILE = Path(__file__).parents[1] / 'config' / 'record_qos.yaml'
+NOW = datetime(2026, 11, 30, 18, 5, 9)
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_bag_is_named_after_vehicle_and_date():
+    assert recording.bag_path('', 'drone1', NOW) == Path('drone1_20261130_180509')
+    assert recording.bag_path('', '/fleet/drone1/', NOW) == Path('fleet_drone1_20261130_180509')
+    assert recording.bag_path('', '', NOW) == Path('dryden_wind_20261130_180509')
+
+
+def test_a_second_bag_of_the_same_second_gets_a_name_of_its_own():
+    Path('drone1_20261130_180509').mkdir()
+    Path('drone1_20261130_180509_2').mkdir()
+    assert recording.bag_path('', 'drone1', NOW) == Path('drone1_20261130_180509_3')
+
+
+def test_a_folder_that_exists_is_refused():
+    Path('mine').mkdir()
+    with pytest.raises(RecordingError, match="bag is 'mine', which exists"):
+        recording.bag_path('mine', '', NOW)
+    assert recording.bag_path('yours', '', NOW) == Path('yours')
+
+
+@given(st.lists(st.from_regex(r'[a-z][a-z0-9_]{0,8}', fullmatch=True), max_size=3),
+       st.sampled_from(['', '/']))
+def test_names_are_put_into_any_namespace(parts, slash):
+    namespace = slash + '/'.join(parts)
+    expected = ''.join('/' + part for part in parts)
+    assert recording.absolute('wind/state', namespace) == f'{expected}/wind/state'
+    assert recording.absolute('/diagnostics', namespace) == '/diagnostics'
+
+
+def test_the_command_line_names_each_topic_by_itself():
+    plan = recording.prepare('', 'drone1', QOS_FILE, environment={'ROS_DISTRO': 'jazzy'}, now=NOW)
+    command = list(plan.command)
+    overrides = command[command.index('--qos-profile-overrides-path') + 1]
+    assert command == [
+        'ros2', 'bag', 'record', '--storage', 'mcap', '--output', 'drone1_20261130_180509',
+        '--qos-profile-overrides-path', overrides, '--disable-keyboard-controls', '--topics',
+        '/drone1/wind', '/drone1/wind/gust', '/drone1/wind/mean', '/drone1/wind/state',
+        '/drone1/sim_wind', '/drone1/ekf_wind', '/drone1/odom', '/drone1/clock', '/diagnostics']
+
+
+def test_older_distributions_get_the_topics_as_they_know_them():
+    # ros2bag of Humble, verb/record.py: positional topics only, no keyboard controls.
+    plan = recording.prepare('', '', QOS_FILE, environment={'ROS_DISTRO': 'humble'}, now=NOW)
+    assert not {'--topics', '--disable-keyboard-controls'} & set(plan.command)
+    assert plan.command[-9:] == plan.topics == (
+        '/wind', '/wind/gust', '/wind/mean', '/wind/state', '/sim_wind', '/ekf_wind', '/odom',
+        '/clock', '/diagnostics')
+
+
+def test_the_overrides_file_of_a_run_has_the_names_of_the_namespace():
+    plan = recording.prepare('', 'drone1', QOS_FILE, now=NOW)
+    path = Path(plan.command[plan.command.index('--qos-profile-overrides-path') + 1])
+    overrides = yaml.safe_load(path.read_text())
+    assert set(overrides) <= set(plan.topics)
+    latched = {name for name, qos in overrides.items()
+               if qos.get('durability') == 'transient_local'}
+    assert latched == {'/drone1/sim_wind', '/drone1/ekf_wind'}
+
+
+def test_the_hint_for_use_by_hand_makes_absolute_names():
+    hint = next(line.lstrip('# ') for line in QOS_FILE.read_text().splitlines() if 'sed -E' in line)
+    made = subprocess.run(['bash', '-c', hint.split(' > ')[0]], cwd=QOS_FILE.parent,
+                          capture_output=True, text=True, check=True).stdout
+    assert yaml.safe_load(made) == recording.qos_overrides(QOS_FILE.read_text(), '')
+
+
+def test_a_broken_overrides_file_is_named(tmp_path):
+    broken = tmp_path / 'qos.yaml'
+    broken.write_text('- just\n- a list\n')
+    with pytest.raises(RecordingError, match=f'{broken} is no file of QoS overrides'):
+        recording.prepare('', '', broken)
+
+
+def test_what_is_not_installed_is_said_with_the_packages_to_install(tmp_path):
+    environment = {'PATH': str(tmp_path), 'ROS_DISTRO': 'jazzy'}
+    with pytest.raises(RecordingError, match=r"no command 'ros2'.* sudo apt install "
+                       'ros-jazzy-ros2bag ros-jazzy-rosbag2-storage-mcap'):
+        recording.check_available(lambda: {'mcap'}, environment)
+    ros2 = tmp_path / 'ros2'
+    ros2.write_text('')
+    ros2.chmod(0o755)
+    recording.check_available(lambda: {'mcap', 'sqlite3'}, environment)
+    with pytest.raises(RecordingError, match='cannot write MCAP'):
+        recording.check_available(lambda: {'sqlite3'}, environment)
+
+    def without_ros2bag():
+        raise ImportError('No module named rosbag2_py')
+    with pytest.raises(RecordingError, match="there is no 'ros2 bag'"):
+        recording.check_available(without_ros2bag, environment)
+
+
+@pytest.mark.ros2
+def test_the_overrides_are_what_ros2_bag_takes_and_match_the_publishers():
+    from rclpy.qos import (
+        DurabilityPolicy,
+        HistoryPolicy,
+        QoSCompatibility,
+        QoSProfile,
+        ReliabilityPolicy,
+        qos_check_compatible,
+    )
+
+    from dryden_wind_ros.nodes import common
+    policies = {'history': HistoryPolicy, 'reliability': ReliabilityPolicy,
+                'durability': DurabilityPolicy}
+    for topic, profile in recording.qos_overrides(QOS_FILE.read_text(), '').items():
+        # As ros2bag/api does it: short names of the policies, the depth as it is.
+        wanted = QoSProfile(**{
+            key: policies[key].get_from_short_key(value) if key in policies else value
+            for key, value in profile.items()})
+        offered = common.LATCHED_QOS if topic in ('/sim_wind', '/ekf_wind') else common.STREAM_QOS
+        compatibility, reason = qos_check_compatible(offered, wanted)
+        assert compatibility != QoSCompatibility.ERROR, f'{topic}: {reason}'
+
+
+@pytest.mark.ros2
+@pytest.mark.skipif(shutil.which('ros2') is None, reason='the ros2 command is not installed')
+def test_latched_messages_from_before_the_recording_are_in_the_bag_with_every_field():
+    pytest.importorskip('rosbag2_py')
+    rclpy = pytest.importorskip('rclpy')
+    from rosbags.highlevel import AnyReader
+    from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+    from dryden_wind_interfaces.msg import EkfWind, SimWind, WindState
+    from dryden_wind_ros.nodes import common
+    plan = recording.prepare('', 'drone1', QOS_FILE)
+    rclpy.init()
+    node = rclpy.create_node('air', namespace='drone1')
+    try:
+        sim_wind = node.create_publisher(SimWind, 'sim_wind', common.LATCHED_QOS)
+        ekf_wind = node.create_publisher(EkfWind, 'ekf_wind', common.LATCHED_QOS)
+        state = node.create_publisher(WindState, 'wind/state', common.STREAM_QOS)
+        sim_wind.publish(SimWind(tick=7, speed=9.25, direction=261.5, profile='uniform'))
+        ekf_wind.publish(EkfWind(phase=5, phase_name='learning', reason='before the recording'))
+        recorder = subprocess.Popen(plan.command, stdout=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: state.get_subscription_count() == 1
+                       and sim_wind.get_subscription_count() == 1
+                       and ekf_wind.get_subscription_count() == 1, 20, 'the recorder to subscribe')
+            for tick in range(100):
+                state.publish(WindState(tick=tick, t=tick * 0.05, u=1.5, gusts='dryden', seed=7))
+                time.sleep(0.001)
+            assert state.wait_for_all_acked(rclpy.duration.Duration(seconds=5))
+        finally:
+            recorder.send_signal(signal.SIGINT)
+            try:
+                recorder.wait(15)
+            except subprocess.TimeoutExpired:
+                recorder.kill()
+                raise
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for path in sorted((QOS_FILE.parents[1] / 'dryden_wind_interfaces' / 'msg').glob('*.msg')):
+        store.register(get_types_from_msg(path.read_text(),
+                                          f'dryden_wind_interfaces/msg/{path.stem}'))
+    with AnyReader([plan.path], default_typestore=store) as bag:
+        found = {}
+        for connection, _, raw in bag.messages():
+            found.setdefault(connection.topic, []).append(
+                bag.deserialize(raw, connection.msgtype))
+    assert [m.tick for m in found['/drone1/wind/state']] == list(range(100))
+    assert found['/drone1/wind/state'][-1].gusts == 'dryden'
+    assert (found['/drone1/sim_wind'][0].speed, found['/drone1/sim_wind'][0].direction) == (
+        9.25, 261.5)
+    assert found['/drone1/ekf_wind'][0].reason == 'before the recording'
