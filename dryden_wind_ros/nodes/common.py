@@ -34,8 +34,8 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 
 CLOCK_QOS = QoSProfile(
-    history=HistoryPolicy.KEEP_LAST, depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
-"""For reading clocks: matches every publisher, and keeps what a short pause would lose."""
+    history=HistoryPolicy.KEEP_LAST, depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""For reading clocks: matches every publisher, and keeps what a pause of the reader would lose."""
 
 STREAM_QOS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST, depth=50, reliability=ReliabilityPolicy.RELIABLE)

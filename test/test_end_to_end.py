@@ -1,0 +1,205 @@
+"""The whole chain as a user runs it: embedded vehicle, bridge and wind node, three processes."""
+
+import itertools
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import rclpy
+from pymavlink import mavutil
+from rclpy.executors import SingleThreadedExecutor
+from support import free_port, wait_until
+from support.processes import Program
+
+from dryden_wind_interfaces.msg import WindState
+from dryden_wind_ros.nodes import common
+
+pytestmark = pytest.mark.ros2
+
+NAMES = ('SIM_WIND_T', 'SIM_WIND_TC', 'SIM_WIND_TURB', 'SIM_WIND_SPD', 'SIM_WIND_DIR',
+         'SIM_WIND_DIR_Z')
+
+
+class Chain:
+    """The three programs, and a user who listens to wind/state."""
+
+    def __init__(self, folder, name):
+        self.folder, self.name = folder, name
+        self.programs = []
+        self.ports = [free_port(), free_port()]
+        self.ticks = {}
+        self.node = rclpy.create_node('user', namespace=name)
+        self.node.create_subscription(WindState, 'wind/state', self._on_state, common.CLOCK_QOS)
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.node)
+
+    def _on_state(self, message):
+        self.ticks[message.tick] = message
+
+    def run(self, module, *arguments):
+        program = Program(self.folder / f'{self.name}_{len(self.programs)}.log',
+                          f'dryden_wind_ros.{module}', *arguments)
+        self.programs.append(program)
+        return program
+
+    def vehicle(self, *arguments):
+        return self.run('sitl.emulator', *itertools.chain.from_iterable(
+            ('--connection', f'tcp:127.0.0.1:{port}') for port in self.ports), *arguments)
+
+    def bridge(self):
+        return self.run('nodes.mavlink_bridge', '--ros-args', '-r', f'__ns:=/{self.name}', '-p',
+                        f'connection:=tcp:127.0.0.1:{self.ports[0]}', '-p', 'publish_clock:=true')
+
+    def wind(self, **parameters):
+        given = {'mean_wind.speed': 8.0, 'seed': 7, **parameters}
+        return self.run('nodes.dryden_wind', '--ros-args', '-r', f'__ns:=/{self.name}',
+                        *(word for name, value in given.items()
+                          for word in ('-p', f'{name}:={value}')))
+
+    def until(self, condition, timeout, what):
+        def met():
+            self.executor.spin_once(timeout_sec=0.02)
+            return all(program.alive() for program in self.programs) and condition()
+        return wait_until(met, timeout, what, interval=0.0)
+
+    def close(self):
+        for program in reversed(self.programs):
+            program.kill()
+        self.node.destroy_node()
+
+
+@pytest.fixture
+def make_chain(tmp_path):
+    rclpy.init()
+    made = []
+
+    def make(name):
+        made.append(Chain(tmp_path, name))
+        return made[-1]
+    yield make
+    for chain in made:
+        chain.close()
+    rclpy.try_shutdown()
+
+
+def read_parameters(port):
+    """Ask the vehicle itself, on another of its ports."""
+    link = mavutil.mavlink_connection(f'tcp:127.0.0.1:{port}', source_system=200)
+    values = {}
+
+    def answered():
+        for name in NAMES:
+            if name not in values:
+                link.mav.param_request_read_send(1, 1, name.encode(), -1)
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end and len(values) < len(NAMES):
+            message = link.recv_match(type='PARAM_VALUE', blocking=True, timeout=0.1)
+            if message is not None and message.param_id in NAMES:
+                values[message.param_id] = message.param_value
+        return len(values) == len(NAMES)
+    try:
+        wait_until(answered, 10, 'the SIM_WIND_* values of the vehicle')
+    finally:
+        link.close()
+    return values
+
+
+def test_the_vehicle_flies_in_the_gusts_and_is_left_as_it_was_found(make_chain):
+    chain = make_chain('restore')
+    chain.vehicle('--flight', 'hover', '--speedup', '5', '--param', 'SIM_WIND_SPD=3',
+                  '--param', 'SIM_WIND_DIR=45', '--param', 'SIM_WIND_TURB=1')
+    wind, bridge = chain.wind(), chain.bridge()
+    chain.until(lambda: chain.ticks and max(chain.ticks) > 400, 40, 'tick 400 of the air')
+    flown = read_parameters(chain.ports[1])
+    # uniform wind, the filter at its floor, one source of turbulence
+    assert (flown['SIM_WIND_T'], flown['SIM_WIND_TURB']) == (1.0, 0.0)
+    assert flown['SIM_WIND_TC'] == pytest.approx(0.1)
+    assert flown['SIM_WIND_SPD'] != 3.0
+    sent = [state.sim_wind_spd for state in chain.ticks.values()]
+    assert min(sent) - 1.0 < flown['SIM_WIND_SPD'] < max(sent) + 1.0
+    started = time.monotonic()
+    assert bridge.stop() == 0
+    assert time.monotonic() - started < 4.0  # 2 s to put back, the rest for Python to leave
+    assert wind.stop() == 0
+    found = read_parameters(chain.ports[1])
+    assert found == {'SIM_WIND_T': 0.0, 'SIM_WIND_TC': 5.0, 'SIM_WIND_TURB': 1.0,
+                     'SIM_WIND_SPD': 3.0, 'SIM_WIND_DIR': 45.0, 'SIM_WIND_DIR_Z': 0.0}
+    assert 'Internal Errors' not in chain.programs[0].text
+    assert 'Traceback' not in bridge.text + wind.text
+
+
+def set_speedup(port, value):
+    link = mavutil.mavlink_connection(f'tcp:127.0.0.1:{port}', source_system=200)
+
+    def echoed():
+        link.mav.param_set_send(1, 1, b'SIM_SPEEDUP', value, mavutil.mavlink.MAV_PARAM_TYPE_REAL32)
+        link.mav.param_request_read_send(1, 1, b'SIM_SPEEDUP', -1)
+        message = link.recv_match(type='PARAM_VALUE', blocking=True, timeout=0.2)
+        return message is not None and message.param_value == value
+    wait_until(echoed, 10, f'SIM_SPEEDUP to be {value}')
+    link.close()
+
+
+def test_a_seed_meets_the_same_air_late_and_with_lost_clock_messages(make_chain):
+    runs = {}
+    end = 3200
+    for name, from_tick, loss in (('first', 0, 0.0), ('late', 60, 0.05)):
+        chain = make_chain(name)
+        chain.vehicle('--speedup', '1', '--wait-client', '--clock-loss', str(loss))
+        wind = chain.wind()
+        chain.until(lambda wind=wind: 'waiting for' in wind.text, 20, 'the wind node')
+        if from_tick:
+            # Another client lets the vehicle run before the bridge comes.
+            waker = mavutil.mavlink_connection(f'tcp:127.0.0.1:{chain.ports[0]}', retries=20)
+            wait_until(lambda waker=waker, ms=from_tick * 50: (
+                message := waker.recv_match(type='SYSTEM_TIME', blocking=True, timeout=0.2))
+                and message.time_boot_ms > ms, 20, 'the vehicle to run for some seconds')
+            waker.close()
+        chain.bridge()
+        chain.until(lambda chain=chain: chain.ticks, 20, 'the first tick of the air')
+        set_speedup(chain.ports[1], 25.0)
+        chain.until(lambda chain=chain: max(chain.ticks) >= end, 60,
+                    f'tick {end} of the air ({name})')
+        runs[name] = chain.ticks
+        for program in chain.programs[:0:-1]:
+            assert program.stop() == 0
+        chain.programs[0].stop()
+    first, late = runs['first'], runs['late']
+    assert min(late) - min(first) >= 40
+    both = sorted(first.keys() & late.keys())
+    assert len(both) > 2500
+    # The draws are the same at once,
+    assert all(first[k].draws == late[k].draws == k for k in both)
+    assert (first[both[0]].u, first[both[0]].v) != (late[both[0]].u, late[both[0]].v)
+    # and the air to the last bit once the start is forgotten: a vehicle on the ground in 8 m/s has
+    # a time constant of 23 m / 8 m/s = 2.9 s, and a double's 53 bits are 37 of them.
+    settled = [k for k in both if k > end - 400]
+    assert len(settled) > 300
+    assert all((first[k].u, first[k].v, first[k].w) == (late[k].u, late[k].v, late[k].w)
+               for k in settled)
+
+
+def test_the_demo_measures_the_air_draws_it_and_puts_everything_back(tmp_path):
+    result = subprocess.run(
+        [sys.executable, '-m', 'dryden_wind_ros.tools.demo', '--seconds', '20', '--speedup', '10',
+         '--output', str(tmp_path / 'pictures')],
+        capture_output=True, text=True, timeout=90, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    picture = tmp_path / 'pictures' / 'wind_history_seed7.png'
+    assert picture.read_bytes()[:4] == b'\x89PNG'
+    assert str(picture) in result.stdout
+    assert 'put back and confirmed' in result.stdout
+    # Strength of the model at 10 m in 8 m/s, MIL-F-8785C: 0.189 x 8 along and across, 0.8 up.
+    assert '1.51' in result.stdout
+    assert '0.80' in result.stdout
+
+
+def test_the_demo_says_what_is_missing_when_there_is_no_sitl(tmp_path):
+    result = subprocess.run(
+        [sys.executable, '-m', 'dryden_wind_ros.tools.demo', '--seconds', '500'],
+        capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    assert result.returncode == 1
+    assert 'from 1 to 120' in result.stdout
+    assert not Path(tmp_path, 'demo_output').exists()
