@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 
 GRACE_S = 2.0
+POLL_S = 0.1
 
 
 def main(command: Sequence[str] | None = None) -> int:
@@ -29,30 +30,33 @@ def main(command: Sequence[str] | None = None) -> int:
     def on_term(_number: int, _frame: object) -> None:
         nonlocal told
         told = True
-        raise InterruptedError
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, on_term)
     try:
         child = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL,
                                  preexec_fn=_default_sigint)
     except OSError as error:
         print(f'cannot start {command[0]!r}: {error.strerror}', file=sys.stderr)
         return 127
-    signal.signal(signal.SIGTERM, on_term)
-    try:
-        code = child.wait()
-    except InterruptedError:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while not told and not _ended(child, POLL_S):
+        pass
+    if told:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             _signal_group(child.pid, number)
-            try:
-                child.wait(GRACE_S)
+            if _ended(child, GRACE_S):
                 break
-            except subprocess.TimeoutExpired:
-                continue
-        code = child.wait()
+    code = child.wait()
     _signal_group(child.pid, signal.SIGKILL)  # whatever it left behind
     return 0 if told else code
+
+
+def _ended(child: subprocess.Popen[bytes], patience: float) -> bool:
+    try:
+        child.wait(patience)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _default_sigint() -> None:
