@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,10 +22,12 @@ from support import free_port, wait_until
 class Emulator:
     """The embedded vehicle as a subprocess on two free TCP ports: one to test, one to look.
 
+    With `sitl_ports` it listens where SITL does instead, by the instance among the options.
     Leaving the context ends it, and fails if the vehicle ever said "Internal Errors".
     """
 
-    def __init__(self, *options: str, port: int | None = None) -> None:
+    def __init__(self, *options: str, port: int | None = None, sitl_ports: bool = False) -> None:
+        self._sitl_ports = sitl_ports
         self.port = port or free_port()
         self.probe_port = free_port()
         self._options = options
@@ -45,8 +49,9 @@ class Emulator:
     def start(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'dryden_wind_ros.sitl.emulator',
-             '--connection', self.connection, '--connection', f'tcp:127.0.0.1:{self.probe_port}',
-             *self._options],
+             *([] if self._sitl_ports else [
+                 '--connection', self.connection,
+                 '--connection', f'tcp:127.0.0.1:{self.probe_port}']), *self._options],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         begun = len(self.output)
         threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
@@ -78,6 +83,18 @@ class Emulator:
                 self._process.wait(10)
         if kind is None:
             assert 'Internal Errors' not in self.text
+
+
+def free_instance() -> int:
+    """Return a SITL instance number all of whose ports are free."""
+    for instance in random.sample(range(20, 190), 100):
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            for port in (5760, 5762, 5763):
+                probe = stack.enter_context(socket.socket())
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(('127.0.0.1', port + 10 * instance))
+            return instance
+    raise AssertionError('no free SITL instance')
 
 
 class Probe:
