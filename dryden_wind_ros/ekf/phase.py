@@ -170,6 +170,31 @@ class EkfWindState:
         return self.phase.name.lower()
 
 
+def wind_error(wind_n: float, wind_e: float, flown_n: float,
+               flown_e: float) -> tuple[float, float]:
+    """Return how far an estimate is from the wind flown, as EkfWind has it.
+
+    Parameters
+    ----------
+    wind_n, wind_e : float
+        Estimate, the velocity of the air towards north and east, m/s.
+    flown_n, flown_e : float
+        Wind flown, the same way.
+
+    Returns
+    -------
+    tuple of float
+        Length of the difference, m/s, and direction of the estimate minus that of the wind flown,
+        degrees, (-180, 180]. NaN where a number is missing, and for the direction in a calm.
+    """
+    speed = math.hypot(wind_n - flown_n, wind_e - flown_e)
+    if not math.isfinite(speed) or not (wind_n or wind_e) or not (flown_n or flown_e):
+        return speed, _NAN
+    # Both "from" angles are half a turn off these, so the difference is the same.
+    turn = math.degrees(math.atan2(wind_e, wind_n) - math.atan2(flown_e, flown_n))
+    return speed, 180.0 - (180.0 - turn) % 360.0
+
+
 def _changed(old: float, new: float) -> bool:
     # Not a number is no change: neither before the first value nor instead of one.
     return old == old and new == new and old != new
