@@ -183,7 +183,7 @@ def _bare_euler(u: float, v: float, w: float, last: float, t: float, mean_wind: 
 
 def run_model() -> list[Row]:
     """Compare `DrydenGust.step` with its arithmetic written as one function."""
-    steps = 10_000
+    steps = 2000
     rows = []
     for method, bare in zip(METHODS, (_bare_exact, _bare_euler), strict=True):
         gust = DrydenGust(7, method)
@@ -212,7 +212,7 @@ def run_model() -> list[Row]:
             return (time.perf_counter() - start) / steps
 
         rows.append(compare('model', f'DrydenGust.step, {method}', ours,
-                            'the same arithmetic as one bare function', floor, 25, limit=1.15))
+                            'the same arithmetic as one bare function', floor, 100, limit=1.15))
     return rows
 
 
@@ -229,7 +229,7 @@ def run_fleet() -> list[Row]:
 
 
 def _compare_fleet(n: int, inputs: str, *, changing: bool, limit: float | None) -> Row:
-    fleet_steps, loop_steps = 1024, 20  # 4 blocks of draws for the fleet
+    fleet_steps, loop_steps = 512, 10  # two blocks of draws for the fleet
     fleet = DrydenGustFleet(range(n))
     gusts = [DrydenGust(seed) for seed in range(n)]
     height, wind, airspeed = (np.linspace(a, b, n) for a, b in ((3, 100), (4, 9), (0, 20)))
@@ -264,7 +264,7 @@ def _compare_fleet(n: int, inputs: str, *, changing: bool, limit: float | None) 
         return (time.perf_counter() - start) / (loop_steps * n)
 
     return compare('fleet', f'DrydenGustFleet.step, {n} vehicles, {inputs}', ours,
-                   f'a loop over {n} DrydenGust', floor, 15, faster=True, limit=limit)
+                   f'a loop over {n} DrydenGust', floor, 30, faster=True, limit=limit)
 
 
 PARTS: list[Part] = [
