@@ -306,6 +306,9 @@ class Autopilot:
         while self._physics_us + PHYSICS_STEP_US <= t_us:
             self._physics_us += PHYSICS_STEP_US
             now = self._physics_us
+            if self._air_stale:
+                # Set on the tick that ran last, up to which the filter has run
+                self._read_air_parameters()
             self._filter_wind(now)
             if flight.motion is not Motion.GROUND:
                 east, north, up = self._air_at(flight.up)
@@ -337,10 +340,10 @@ class Autopilot:
         self._profile = (int(get('SIM_WIND_T', 0)), get('SIM_WIND_T_ALT', 60.0),
                          get('SIM_WIND_T_COEF', 0.01))
         self._turbulence_set = get('SIM_WIND_TURB')
-        self._settled = False
+        self._settled = self._air_stale = False
 
     def _filter_wind(self, t_us: int) -> None:
-        """Let SITL's filter run up to ``t_us`` on the values set so far."""
+        """Let SITL's filter run up to ``t_us`` on the values set before."""
         if self._calm:
             if t_us <= CALM_AFTER_BOOT * 1e6:
                 self._wind_us = t_us
@@ -349,6 +352,8 @@ class Autopilot:
             self._settled = False
         if self._settled:
             self._wind_us = t_us
+            return
+        if t_us <= self._wind_us:
             return
         self._air = self.wind.step((t_us - self._wind_us) * 1e-6, *self._set_wind)
         self._wind_us = t_us
@@ -746,12 +751,14 @@ class Autopilot:
 
     def _on_param_set(self, channel: Channel, message: Any) -> None:
         name, table = message.param_id, self.parameters
-        if name in _WIND_PARAMETERS:
+        if name in _WIND_PARAMETERS and self.t_us > self._wind_us:
+            if self._air_stale:
+                self._read_air_parameters()
             self._filter_wind(self.t_us)
         outcome = table.set(name, message.param_value, self.flight.armed)
         if outcome is SetOutcome.DONE or outcome is SetOutcome.SAVE_LOST:
             if name in _WIND_PARAMETERS:
-                self._read_air_parameters()
+                self._air_stale = True
             elif name == 'SIM_GPS1_ENABLE':
                 self.ekf.gps_enabled = table.get(name) != 0.0
             elif name == 'SIM_SPEEDUP':
