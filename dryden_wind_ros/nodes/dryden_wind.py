@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import array
 import math
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -32,7 +33,7 @@ from dryden_wind_ros.gusts.air import (
     SeededAir,
 )
 from dryden_wind_ros.gusts.dryden import MAX_SCALE, METHODS
-from dryden_wind_ros.gusts.frames import body_to_enu, wrap_360
+from dryden_wind_ros.gusts.frames import Vector, body_to_enu, wrap_360
 from dryden_wind_ros.nodes import common
 from dryden_wind_ros.nodes.common import Parameter
 
@@ -69,12 +70,26 @@ REPEAT_TICKS = 20
 
 
 class DrydenWindNode(Node):
-    """Publishes the air of one vehicle."""
+    """Publishes the air of one vehicle.
 
-    def __init__(self, **kwargs: Any) -> None:
+    Parameters
+    ----------
+    listen : bool, optional
+        Whether clock and odometry come from topics. A fleet in one process has them at hand and
+        calls `feed_time` and `feed_odometry` instead, from whichever thread.
+    on_sim_wind : callable, optional
+        Called with every SimWind message that is published.
+    **kwargs
+        As for ``rclpy.node.Node``.
+    """
+
+    def __init__(self, *, listen: bool = True,
+                 on_sim_wind: Callable[[Any], None] | None = None, **kwargs: Any) -> None:
         messages, services = common.interfaces('msg'), common.interfaces('srv')
         super().__init__('dryden_wind', **kwargs)
         self._msg = messages
+        self._on_sim_wind = on_sim_wind
+        self._lock = threading.RLock()  # a fed node is fed from another thread than it is asked
         self.parameters = common.ParameterTable(self, PARAMETERS, apply=self._on_parameters)
         self.air = SeededAir(_settings(self.parameters.values))
         self._frame_id: str = self.parameters['frame_id']
@@ -85,6 +100,7 @@ class DrydenWindNode(Node):
             TwistWithCovarianceStamped, 'wind', common.STREAM_QOS)
         self._state_pub = self.create_publisher(
             messages.WindState, 'wind/state', common.STREAM_QOS)
+        self._tick_pubs = (self._gust_pub, self._mean_pub, self._wind_pub, self._state_pub)
         self._sim_wind_pub = self.create_publisher(
             messages.SimWind, 'sim_wind', common.LATCHED_QOS)
         self._diagnostics_pub = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
@@ -92,13 +108,21 @@ class DrydenWindNode(Node):
         # Only the clock wakes this node. The others are taken from their queues when a tick, an
         # answer or the diagnostics need them: that halves the work.
         polled = common.Polled()
-        self._odom_sub = self.create_subscription(
-            Odometry, 'odom', self._on_odometry, common.SENSOR_QOS, callback_group=polled)
         self._ekf_sub = self.create_subscription(
             messages.EkfWind, 'ekf_wind', self._on_ekf_wind, common.LATCHED_QOS,
             callback_group=polled)
-        self._clock_sub = self.create_subscription(
-            ClockMessage, 'clock', self._on_clock, common.CLOCK_QOS)
+        self._odom_sub = self._clock_sub = self._gate = None
+        self._odom_topic, self._clock_topic = 'the link', 'the link'
+        if listen:
+            self._gate = common.Gate(self)
+            self._odom_sub = self.create_subscription(
+                Odometry, 'odom', self._on_odometry, common.SENSOR_QOS, callback_group=polled)
+            self._clock_sub = self.create_subscription(
+                ClockMessage, 'clock', self._on_clock, common.CLOCK_QOS,
+                callback_group=self._gate)
+            self._gate.on_open = self._on_gate
+            self._odom_topic = self._odom_sub.topic_name
+            self._clock_topic = self._clock_sub.topic_name
         self.create_service(services.GetWindHistory, 'wind/get_history', self._on_get_history)
         self.create_service(Trigger, 'wind/restart', self._on_restart)
         self.create_timer(1.0, self._on_second, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -113,8 +137,8 @@ class DrydenWindNode(Node):
         self._bad_odometry_text = ''
         self._said: set[str] = set()
         self.get_logger().info(
-            f'{_in_words(self.air.settings)}; waiting for {self._clock_sub.topic_name} '
-            f'and {self._odom_sub.topic_name}')
+            _in_words(self.air.settings)
+            + (f'; waiting for {self._clock_topic} and {self._odom_topic}' if listen else ''))
 
     # ------------------------------------------------------------------ inputs
 
@@ -123,7 +147,8 @@ class DrydenWindNode(Node):
         settings = _settings(values)
         if settings == self.air.settings:
             return
-        restarted = self.air.configure(settings)
+        with self._lock:
+            restarted = self.air.configure(settings)
         self.get_logger().info(
             _in_words(settings) + ('; the air was restarted' if restarted else ''))
 
@@ -134,28 +159,60 @@ class DrydenWindNode(Node):
             velocity = body_to_enu(
                 (orientation.x, orientation.y, orientation.z, orientation.w),
                 (twist.x, twist.y, twist.z))
-            self.air.odometry(_ns(message.header.stamp), pose.position.z, velocity)
         except ValueError as error:
-            self._bad_odometry += 1
-            self._bad_odometry_text = str(error)
-            self._say_once('bad odometry', f'{self._odom_sub.topic_name}: {error}; the message '
-                           'was not used, the last good one holds')
+            self._refuse_odometry(error)
+            return
+        self.feed_odometry(_ns(message.header.stamp), pose.position.z, velocity)
+
+    def feed_odometry(self, time_ns: int, height: float, velocity_enu: Vector) -> None:
+        """Take in where the vehicle is; see `SeededAir.odometry`, but bad numbers are reported."""
+        try:
+            with self._lock:
+                self.air.odometry(time_ns, height, velocity_enu)
+        except ValueError as error:
+            self._refuse_odometry(error)
             return
         self._odometry_at = time.monotonic()
         self._said.discard('no odometry')
 
+    def _refuse_odometry(self, error: ValueError) -> None:
+        self._bad_odometry += 1
+        self._bad_odometry_text = str(error)
+        self._say_once('bad odometry', f'{self._odom_topic}: {error}; the message was not used, '
+                       'the last good one holds')
+
     def _on_clock(self, message: ClockMessage) -> None:
-        for odometry in common.take_all(self._odom_sub):
-            self._on_odometry(odometry)
-        newest = self._advance(message)
+        assert self._clock_sub is not None
+        assert self._gate is not None
+        self._take_odometry()
+        taken, newest = 1, self._advance(_ns(message.clock))
         for later in common.take_all(self._clock_sub):
-            newest = self._advance(later) or newest
+            taken += 1
+            newest = self._advance(_ns(later.clock)) or newest
+        if newest is not None:
+            self._publish_sim_wind(newest)
+        self._gate.passed(taken, newest is not None)
+
+    def _on_gate(self) -> None:
+        assert self._clock_sub is not None
+        for message in common.take_all(self._clock_sub):
+            self._on_clock(message)
+
+    def feed_time(self, time_ns: int) -> None:
+        """Take in the simulated time, ns."""
+        newest = self._advance(time_ns)
         if newest is not None:
             self._publish_sim_wind(newest)
 
-    def _advance(self, message: ClockMessage) -> AirTick | None:
-        """Step the air to a clock message and publish what it does; SITL is served elsewhere."""
-        advanced = self.air.advance(_ns(message.clock))
+    def _take_odometry(self) -> None:
+        if self._odom_sub is not None:
+            for message in common.take_all(self._odom_sub):
+                self._on_odometry(message)
+
+    def _advance(self, time_ns: int) -> AirTick | None:
+        """Step the air to a time and publish what it does; SITL is served elsewhere."""
+        with self._lock:
+            advanced = self.air.advance(time_ns)
         if advanced.tick is None:
             return None
         if self._ticked_at is None:
@@ -165,7 +222,8 @@ class DrydenWindNode(Node):
                 + (', counted from there: the clock counts from the epoch' if origin else
                    f', tick {advanced.tick.tick}'))
         self._ticked_at = time.monotonic()
-        self._said -= {'no clock', 'clock stands'}
+        if self._said:
+            self._said -= {'no clock', 'clock stands'}
         if advanced.restarted:
             self.get_logger().warning(
                 f'sim time went back to {advanced.tick.time_ns * 1e-9:.2f} s: the air begins anew '
@@ -184,27 +242,33 @@ class DrydenWindNode(Node):
         if content == self._sent and 0 <= tick.tick - self._sent_tick < REPEAT_TICKS:
             return
         self._sent, self._sent_tick = content, tick.tick
-        self._sim_wind_pub.publish(self._stamped(self._msg.SimWind(
+        message = self._stamped(self._msg.SimWind(
             tick=tick.tick, speed=wind.speed, direction=wind.direction,
             direction_z=wind.direction_z, turbulence=settings.turbulence,
-            profile=settings.profile), _time(tick.time_ns)))
+            profile=settings.profile), _time(tick.time_ns))
+        if self._on_sim_wind is not None:
+            self._on_sim_wind(message)
+        self._sim_wind_pub.publish(message)
 
     def _publish(self, tick: AirTick) -> None:
         """Publish the air of a tick to those who listen."""
+        heard = [publisher.get_subscription_count() for publisher in self._tick_pubs]
+        if not any(heard):
+            return
         stamp = _time(tick.time_ns)
         mean, gust = Vector3(), Vector3()
         mean.x, mean.y, mean.z = tick.mean_enu
         gust.x, gust.y, gust.z = tick.gust_enu
-        if self._gust_pub.get_subscription_count():
+        if heard[0]:
             self._gust_pub.publish(self._stamped(Vector3Stamped(vector=gust), stamp))
-        if self._mean_pub.get_subscription_count():
+        if heard[1]:
             self._mean_pub.publish(self._stamped(Vector3Stamped(vector=mean), stamp))
-        if self._wind_pub.get_subscription_count():
+        if heard[2]:
             wind = TwistWithCovarianceStamped()
             linear = wind.twist.twist.linear
             linear.x, linear.y, linear.z = mean.x + gust.x, mean.y + gust.y, mean.z + gust.z
             self._wind_pub.publish(self._stamped(wind, stamp))
-        if self._state_pub.get_subscription_count():
+        if heard[3]:
             self._state_pub.publish(self._stamped(self._state(tick, mean, gust), stamp))
 
     def _state(self, tick: AirTick, mean: Vector3, gust: Vector3) -> Any:
@@ -241,7 +305,8 @@ class DrydenWindNode(Node):
             self._on_ekf_wind(message)
         response.ekf = self._ekf_wind
         try:
-            columns = self.air.history.columns(request.seconds, request.step)
+            with self._lock:
+                columns = self.air.history.columns(request.seconds, request.step)
         except ValueError as error:
             response.success, response.message = False, str(error)
             return response
@@ -250,11 +315,12 @@ class DrydenWindNode(Node):
         t = columns['t']
         response.success = True
         response.message = (f'{len(t)} ticks from {t[0]:.2f} to {t[-1]:.2f} s' if len(t) else
-                            f'nothing recorded yet: no tick on {self._clock_sub.topic_name}')
+                            f'nothing recorded yet: no tick on {self._clock_topic}')
         return response
 
     def _on_restart(self, _request: Trigger.Request, response: Trigger.Response) -> Any:
-        self.air.restart()
+        with self._lock:
+            self.air.restart()
         response.success = True
         response.message = f'the air begins anew from seed {self.air.settings.seed}'
         self.get_logger().info(response.message)
@@ -263,8 +329,7 @@ class DrydenWindNode(Node):
     # ------------------------------------------------------------------ watching
 
     def _on_second(self) -> None:
-        for odometry in common.take_all(self._odom_sub):
-            self._on_odometry(odometry)
+        self._take_odometry()
         entries = [self._clock_status(), self._odometry_status(), self._air_status()]
         message = DiagnosticArray(status=entries)
         message.header.stamp = self.get_clock().now().to_msg()
@@ -272,12 +337,13 @@ class DrydenWindNode(Node):
 
     def _clock_status(self) -> DiagnosticStatus:
         name = f'{self.get_fully_qualified_name()}: clock'
-        topic, now, grid = self._clock_sub.topic_name, time.monotonic(), self.air.grid
+        topic, now, grid = self._clock_topic, time.monotonic(), self.air.grid
         if self._ticked_at is None:
             waited = now - self._started_at
-            text = (f'no sim time on {topic} for {waited:.0f} s ('
-                    f'{self.count_publishers(topic)} publishers). Start the bridge with '
-                    'publish_clock:=true, or remap clock to the topic of your simulator')
+            text = f'no sim time on {topic} for {waited:.0f} s'
+            if self._clock_sub is not None:
+                text += (f' ({self.count_publishers(topic)} publishers). Start the bridge with '
+                         'publish_clock:=true, or remap clock to the topic of your simulator')
             if waited >= PATIENCE_S:
                 self._say_once('no clock', text)
                 return common.status(name, DiagnosticStatus.ERROR, text)
@@ -299,13 +365,13 @@ class DrydenWindNode(Node):
 
     def _odometry_status(self) -> DiagnosticStatus:
         name = f'{self.get_fully_qualified_name()}: odometry'
-        topic, now = self._odom_sub.topic_name, time.monotonic()
+        topic, now = self._odom_topic, time.monotonic()
         values = {'refused': self._bad_odometry, 'last refusal': self._bad_odometry_text}
         since = self._odometry_at or self._started_at
         if now - since >= PATIENCE_S:
             what = 'no usable odometry' if self._odometry_at is None else 'no new odometry'
-            text = (f'{what} on {topic} for {now - since:.0f} s '
-                    f'({self.count_publishers(topic)} publishers); gusts go on for '
+            counted = f' ({self.count_publishers(topic)} publishers)' if self._odom_sub else ''
+            text = (f'{what} on {topic} for {now - since:.0f} s{counted}; gusts go on for '
                     + ('a vehicle standing on the ground' if self._odometry_at is None else
                        'the last height and speed'))
             if self._ticked_at is not None and now - self._ticked_at < PATIENCE_S:
