@@ -328,6 +328,17 @@ def test_bad_home_is_refused(text: str) -> None:
         Home.parse(text)
 
 
+def test_file_transfer_is_declined_at_once() -> None:
+    # a GCS then asks for the parameter list instead of waiting
+    pilot = copter()
+    request = bytes((7, 0, 3, 4)) + bytes(247)
+    pilot.send(mavlink.MAVLink_file_transfer_protocol_message(0, 1, 1, request))
+    answer = next(m for m in pilot.run(0.1) if m.get_type() == 'FILE_TRANSFER_PROTOCOL')
+    # sequence 8, same session, NAK to opcode 4, error 10: no such file
+    assert bytes(answer.payload[:6]) == bytes((8, 0, 3, 129, 1, 4))
+    assert answer.payload[12] == 10
+
+
 # ---------------------------------------------------------------------- wind in the vehicle
 
 

@@ -47,6 +47,7 @@ _METRES_PER_1E7 = 0.011131884502145034
 _FORCE = 21196
 _FORCE_ARM = 2989
 _EXTERNAL_WIND_ESTIMATE = 43004
+_FTP_NAK, _FTP_FILE_NOT_FOUND = 129, 10
 _MAX_INPUT = 1 << 16
 _CRITICAL, _WARNING, _INFO = 2, 4, 6
 
@@ -812,6 +813,19 @@ class Autopilot:
         channel.send(_M.MAVLink_mission_count_message(
             message.get_srcSystem(), message.get_srcComponent(), 0))
 
+    def _on_file_transfer(self, channel: Channel, message: Any) -> None:
+        """No files here: say so, or a GCS waits in vain before it asks for the parameter list."""
+        request = bytes(message.payload)
+        if len(request) < 4:
+            return
+        answer = bytearray(251)
+        sequence = (int.from_bytes(request[:2], 'little') + 1) & 0xffff
+        answer[0:2] = sequence.to_bytes(2, 'little')
+        answer[2:6] = bytes((request[2], _FTP_NAK, 1, request[3]))
+        answer[12] = _FTP_FILE_NOT_FOUND
+        channel.send(_M.MAVLink_file_transfer_protocol_message(
+            0, message.get_srcSystem(), message.get_srcComponent(), answer))
+
     def _on_request_data_stream(self, channel: Channel, message: Any) -> None:
         rate = message.req_message_rate if message.start_stop else 0
         streams = (_STREAMS if message.req_stream_id == 0 else
@@ -975,6 +989,7 @@ _HANDLERS: dict[int, Callable[[Autopilot, Channel, Any], None]] = {
     _M.MAVLINK_MSG_ID_PARAM_REQUEST_LIST: Autopilot._on_param_request_list,
     _M.MAVLINK_MSG_ID_TIMESYNC: Autopilot._on_timesync,
     _M.MAVLINK_MSG_ID_MISSION_REQUEST_LIST: Autopilot._on_mission_request_list,
+    _M.MAVLINK_MSG_ID_FILE_TRANSFER_PROTOCOL: Autopilot._on_file_transfer,
     _M.MAVLINK_MSG_ID_REQUEST_DATA_STREAM: Autopilot._on_request_data_stream,
     _M.MAVLINK_MSG_ID_SET_MODE: Autopilot._on_set_mode,
     _M.MAVLINK_MSG_ID_RC_CHANNELS_OVERRIDE: Autopilot._on_rc_override,
