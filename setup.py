@@ -15,7 +15,8 @@ setup(
         (f'share/{package_name}/launch', glob('launch/*.launch.py')),
         (f'share/{package_name}/config', glob('config/*')),
     ],
-    install_requires=['setuptools', 'numpy', 'pymavlink', 'transforms3d'],
+    install_requires=[
+        'setuptools', 'numpy', 'pymavlink', 'transforms3d', 'pyyaml', 'rich', 'matplotlib'],
     extras_require={'test': ['pytest', 'hypothesis']},
     zip_safe=True,
     maintainer='dryden_wind_ros maintainers',
@@ -27,6 +28,7 @@ setup(
             'dryden_wind = dryden_wind_ros.nodes.dryden_wind:main',
             'mavlink_bridge = dryden_wind_ros.nodes.mavlink_bridge:main',
             'wind_markers = dryden_wind_ros.nodes.wind_markers:main',
+            'wind_top = dryden_wind_ros.tools.wind_top:main',
             'sitl_emulator = dryden_wind_ros.sitl.emulator:main',
         ],
     },

@@ -1,0 +1,75 @@
+"""Who is in a fleet: names, ports, seeds, and what is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dryden_wind_ros.sitl.fleet import FleetError, derived_seed, listed, load, numbered
+
+
+def test_vehicles_by_number_follow_sitls_ports():
+    fleet = numbered(3, seed=7)
+    assert [v.name for v in fleet] == ['vehicle_1', 'vehicle_2', 'vehicle_3']
+    # SERIAL1 of instance I listens on 5762 + 10 I.
+    assert [v.connection for v in fleet] == [f'tcp:127.0.0.1:{p}' for p in (5762, 5772, 5782)]
+    assert len({v.seed for v in fleet}) == 3
+
+
+def test_a_run_can_be_repeated_and_same_air_gives_equal_seeds():
+    assert numbered(5, seed=7) == numbered(5, seed=7)
+    assert {v.seed for v in numbered(5, seed=7, same_air=True)} == {7}
+
+
+@given(st.lists(st.integers(0, 2**40), min_size=2, max_size=20, unique=True))
+def test_fleets_of_different_seeds_share_no_vehicles_seed(seeds):
+    derived = [derived_seed(seed, index) for seed in seeds for index in range(10)]
+    # 200 hashes of 32 bits: a collision has a chance of one in 200 000
+    assert len(derived) - len(set(derived)) <= 1
+
+
+def test_a_file_says_who_flies_in_which_wind(tmp_path):
+    path = tmp_path / 'fleet.yaml'
+    path.write_text("""
+- name: scout
+  seed: 12
+  wind: {mean_wind.speed: 9.0}
+- {instance: 4, system_id: 5}
+-
+""")
+    scout, second, third = load(path, seed=1)
+    assert (scout.name, scout.seed, scout.wind) == ('scout', 12, {'mean_wind.speed': 9.0})
+    assert (second.name, second.system_id) == ('vehicle_2', 5)
+    assert second.connection == 'tcp:127.0.0.1:5802'
+    assert (third.instance, third.connection) == (5, 'tcp:127.0.0.1:5812')
+
+
+@pytest.mark.parametrize(('entries', 'named'), [
+    ([], 'there are 0 vehicles'),
+    ([{'nam': 'a'}], 'vehicle 1: nam is unknown; known are name, instance'),
+    ([{'name': '1st'}], "vehicle 1: name is '1st'"),
+    ([{'instance': -1}], 'vehicle 1: instance is -1; it must be a whole number from 0 to 999'),
+    ([{'seed': 1.5}], 'vehicle 1: seed is 1.5'),
+    ([{'system_id': 256}], 'vehicle 1: system_id is 256'),
+    ([{'wind': 'strong'}], "vehicle 1: wind is 'strong'"),
+    (['scout'], "vehicle 1 is 'scout'"),
+    ([{'name': 'a'}, {'name': 'a'}], 'vehicles 1 and 2 are both named a'),
+    ([{'instance': 1}, {'instance': 1}], r'vehicles 1 and 2 may be the same system on tcp'),
+    ([{'name': 'a', 'connection': 'udp:127.0.0.1:1', 'system_id': 3},
+      {'name': 'b', 'connection': 'udp:127.0.0.1:1', 'system_id': 3}], 'system_id 3 and 3'),
+    ([{'name': 'a', 'connection': 'udp:127.0.0.1:1', 'system_id': 3},
+      {'name': 'b', 'connection': 'udp:127.0.0.1:1'}], 'system_id 3 and 0'),
+])
+def test_what_is_wrong_is_named(entries, named):
+    with pytest.raises(FleetError, match=named):
+        listed(entries, seed=1)
+
+
+@pytest.mark.parametrize(('text', 'named'), [
+    ('{a: [', 'is not YAML'), ('just words', 'must hold a list')])
+def test_a_file_that_is_no_fleet_is_refused(tmp_path, text, named):
+    path = tmp_path / 'fleet.yaml'
+    path.write_text(text)
+    with pytest.raises(FleetError, match=named):
+        load(path, seed=1)
+    with pytest.raises(FleetError, match='cannot be read'):
+        load(tmp_path / 'none.yaml', seed=1)
