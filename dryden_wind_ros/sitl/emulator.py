@@ -84,6 +84,8 @@ class EmbeddedVehicle:
     ------
     ValueError
         When the configuration names an unknown parameter or a bad connection.
+    OSError
+        When a file cannot be opened.
     PortError
         From :meth:`run` or :meth:`VehicleLoop.add`, when a port is in use.
     """
@@ -95,6 +97,8 @@ class EmbeddedVehicle:
         for endpoint in config.endpoints:
             parse_endpoint(endpoint)
         self._truth: TextIO | None = None
+        if config.truth is not None:
+            self._truth = open_truth(config.truth)
         self.boots = 0
         self.autopilot = self._boot()
         self._ports: list[Port] = []
@@ -161,9 +165,6 @@ class EmbeddedVehicle:
     def attach(self, loop: VehicleLoop, now: float) -> None:
         """Open the ports and start the clock."""
         self._loop = loop
-        if self.config.truth is not None and self._truth is None:
-            self._truth = open_truth(self.config.truth)
-            self.autopilot = self._boot()
         self._ports = [Port(endpoint, loop.selector, self._joined, self._input)
                        for endpoint in self.config.endpoints]
         self._start(now)
