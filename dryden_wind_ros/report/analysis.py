@@ -2,7 +2,7 @@
 
 The gust model is a first-order process stepped once a tick with known factors,
 
-    x_k = phi_k x_{k-1} + g_k n_k,    P_k = phi_k^2 P_{k-1} + g_k^2,    C_ij = P_i phi_{i+1} ... phi_j
+    x_k = phi_k x_{k-1} + g_k n_k,   P_k = phi_k^2 P_{k-1} + g_k^2,   C_ij = P_i phi_{i+1} ... phi_j
 
 (P the variance, C the covariance of two ticks i < j), whatever the vehicle's height and airspeed
 did. So the model foretells not only each measured number but also how far off it may be by chance:
@@ -34,6 +34,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from dryden_wind_ros.ekf.phase import WindPhase
 from dryden_wind_ros.gusts.dryden import EULER_FT_PER_M, MAX_HEIGHT_FT, MIN_HEIGHT_M, MIN_SPEED
 from dryden_wind_ros.gusts.tick_grid import TICK_S
 from dryden_wind_ros.report.flight import (
@@ -700,6 +701,12 @@ class PhaseSpan:
     error_mean: float
     error_max: float
     direction_mean: float
+
+
+def phase_name(phase: int) -> str:
+    """Return the name of a phase in plain words."""
+    return (WindPhase(phase).name.lower().replace('_', ' ') if phase in list(WindPhase)
+            else f'phase {phase}')
 
 
 def phase_spans(ekf: Ekf) -> list[PhaseSpan]:

@@ -189,6 +189,8 @@ class FlightRecord:
         EKF3's wind, if recorded.
     notes : tuple of str
         What was wrong with the file, or is missing in it.
+    namespace : str
+        Of the vehicle's topics, without slashes at its ends.
     """
 
     name: str
@@ -198,6 +200,7 @@ class FlightRecord:
     settings: tuple[Settings, ...]
     ekf: Ekf | None
     notes: tuple[str, ...] = ()
+    namespace: str = ''
 
 
 def runs_of(tick: IntArray, restarts: IntArray, setting: IntArray,

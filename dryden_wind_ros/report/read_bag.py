@@ -80,7 +80,7 @@ def read_bag(path: Path, progress: Progress | None = None) -> list[FlightRecord]
         several = len(vehicles) > 1
         return [
             vehicle.record(f'{source.name} {namespace or "/"}' if several else source.name,
-                           str(path), tuple(source.notes))
+                           str(path), tuple(source.notes), namespace.strip('/'))
             for namespace, vehicle in sorted(vehicles.items())]
 
 
@@ -332,7 +332,8 @@ class _Vehicle:
             *(getattr(message, name, math.nan) for name in _FLOATS),
             mean.x, mean.y, mean.z, gust.x, gust.y, gust.z))
 
-    def record(self, name: str, source: str, notes: tuple[str, ...]) -> FlightRecord:
+    def record(self, name: str, source: str, notes: tuple[str, ...],
+               namespace: str = '') -> FlightRecord:
         settings = tuple(self.settings)
         missing: list[str] = []
         if self.states:
@@ -347,7 +348,7 @@ class _Vehicle:
         if not self.ekf:
             missing.append('no ekf_wind in the bag')
         return FlightRecord(name, source, 'bag', air, settings, self._ekf(air),
-                            (*notes, *missing))
+                            (*notes, *missing), namespace)
 
     def _air(self, settings: tuple[Settings, ...]) -> Air:
         # Column by column: integers beyond 2^53 would not survive in an array of floats.
@@ -407,7 +408,8 @@ def air_of_sim_wind(t: Any, tick: Any, sim_wind: Any, height: Any = None,
     """
     n = len(t)
     wind = np.array([enu_of_sim_wind(SimWind(*row)) for row in sim_wind.T.tolist()]).reshape(n, 3).T
-    mean = wind.mean(axis=1, keepdims=True) if n else np.zeros((3, 1))
+    known = np.isfinite(wind).all(axis=0)
+    mean = wind[:, known].mean(axis=1, keepdims=True) if known.any() else np.zeros((3, 1))
     gust_enu = wind - mean
     speed = math.hypot(float(mean[0, 0]), float(mean[1, 0]))
     along = mean[:2, 0] / speed if speed > 0.0 else np.array([1.0, 0.0])

@@ -1,0 +1,209 @@
+"""Make a page of what was flown: ``ros2 run dryden_wind_ros wind_report BAG_OR_BIN_OR_TLOG``.
+
+Reads bags (MCAP, SQLite) without a ROS installation, dataflash logs and telemetry logs, and writes
+one HTML file that opens anywhere, offline. With two flights, ``wind_report a b`` says whether they
+met the same air. See docs/report.md and docs/ab_testing.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from dryden_wind_ros.report.flight import FlightRecord, RecordError
+
+_PLOTLY = ('the page is made with the Python package plotly, which is not installed. Install it: '
+           'python3 -m pip install plotly. --csv works without it')
+
+_LOG_HEADS = (b'\xa3\x95', b'FMT,')
+_BAG_HEADS = (b'\x89MCAP0\r\n', b'SQLite format 3', b'#ROSBAG V')
+
+Report = Callable[[str, float], None]
+
+
+def read_flights(path: Path, progress: Callable[[float], None] | None = None) -> list[FlightRecord]:
+    """Read the flights in a bag (one for each namespace), or the flight in a log.
+
+    What a file is, is told by what is in it, not by its name.
+
+    Raises
+    ------
+    RecordError
+        Naming the file and what is wrong with it.
+    """
+    from dryden_wind_ros.report.read_bag import read_bag
+
+    if not path.exists():
+        raise RecordError(f'{path}: there is no such file or folder')
+    try:
+        if path.is_dir():
+            return read_bag(path, progress)
+        with open(path, 'rb') as file:
+            head = file.read(16)
+        if head.startswith(_BAG_HEADS) or path.suffix in ('.mcap', '.db3') or not head:
+            return read_bag(path, progress)
+        if not head.startswith(_LOG_HEADS) and not _may_be_telemetry(path, head):
+            raise RecordError(
+                f'{path}: neither a bag (MCAP, SQLite), nor a dataflash log (.BIN), nor a '
+                f'telemetry log (.tlog); it starts with {head[:8]!r}')
+        from dryden_wind_ros.report.read_log import read_log
+        return [read_log(path, progress)]
+    except OSError as error:
+        raise RecordError(f'{path}: {error.strerror or error}') from error
+
+
+def _may_be_telemetry(path: Path, head: bytes) -> bool:
+    # A stamp of eight bytes, then the first byte of a MAVLink packet; or that in gzip.
+    names = ''.join(path.suffixes[-2:])
+    return names.endswith(('.tlog', '.tlog.gz')) or head[:2] == b'\x1f\x8b' or (
+        len(head) > 8 and head[8] in (0xFD, 0xFE))
+
+
+def make_report(paths: Sequence[Path], output: Path | None, csv: Path | None,
+                report: Report) -> tuple[list[FlightRecord], list[str]]:
+    """Read flights and write what was asked for.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Bags and logs.
+    output : Path or None
+        The page to write; None for none.
+    csv : Path or None
+        The columns to write; None for none.
+    report : callable
+        Called with what is being done and the fraction done, 0 to 1.
+
+    Returns
+    -------
+    flights : list of FlightRecord
+        What was read.
+    verdicts : list of str
+        What was found in comparing the first flight with each other one.
+    """
+    flights: list[FlightRecord] = []
+    for number, path in enumerate(paths):
+        def reading(fraction: float, number: int = number, path: Path = path) -> None:
+            report(f'reading {path.name}', 0.7 * (number + fraction) / len(paths))
+        flights += read_flights(path, reading)
+    if csv is not None:
+        from dryden_wind_ros.report.columns import write_csv
+
+        report('writing the columns', 0.7)
+        with _whole(csv) as part, open(part, 'w', newline='', encoding='utf-8') as file:
+            write_csv(flights, file)
+    if output is None:
+        return flights, []
+    from dryden_wind_ros.report.analysis import analyse
+    from dryden_wind_ros.report.compare import compare
+    from dryden_wind_ros.report.page import render
+
+    analysed = []
+    for number, flight in enumerate(flights):
+        report(f'measuring {flight.name}', 0.72 + 0.18 * number / len(flights))
+        analysed.append((flight, analyse(flight)))
+    comparisons = [compare(*analysed[0], *other) for other in analysed[1:]]
+    report('drawing', 0.9)
+    page = render(analysed, comparisons)
+    report('writing the page', 0.98)
+    with _whole(output) as part:
+        part.write_text(page, encoding='utf-8')
+    return flights, [f'{flights[0].name} and {other.name}: {found.text}'
+                     for found, (other, _) in zip(comparisons, analysed[1:], strict=True)]
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Give a name to write to, which becomes `path` when all went well."""
+    part = path.with_name(f'.{path.name}.{os.getpid()}.part')
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Report]:
+    console = Console(stderr=True)
+    with Progress(TextColumn('{task.description}'), BarColumn(), TaskProgressColumn(),
+                  TimeElapsedColumn(), console=console, transient=True,
+                  disable=not console.is_terminal) as bar:
+        task = bar.add_task('reading', total=1.0)
+        yield lambda what, fraction: bar.update(task, description=what, completed=fraction)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog='wind_report', description='Make one HTML page of a flight: gusts, strength and '
+        "spectra beside the model, EKF3's wind, and how to fly the same air again. With two "
+        'flights: whether they met the same air.')
+    parser.add_argument('flights', type=Path, nargs='+', metavar='FLIGHT',
+                        help='bag (folder, .mcap, .db3), dataflash log (.BIN) or telemetry log '
+                        '(.tlog, .tlog.gz); the second and later ones are compared with the first')
+    parser.add_argument('-o', '--output', type=Path, metavar='HTML',
+                        help='page to write (default: wind_report.html, unless --csv is given)')
+    parser.add_argument('--csv', type=Path, metavar='CSV',
+                        help='write the columns, one row a tick, to this file')
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    options = _parser().parse_args(arguments)
+    output: Path | None = options.output
+    if output is None and options.csv is None:
+        output = Path('wind_report.html')
+    if output is not None and importlib.util.find_spec('plotly') is None:
+        print(f'wind_report: {_PLOTLY}', file=sys.stderr)
+        return 1
+    for path in (output, options.csv):
+        if path is not None and not path.absolute().parent.is_dir():
+            print(f'wind_report: {path}: there is no folder {path.absolute().parent}',
+                  file=sys.stderr)
+            return 1
+    try:
+        with _progress_bar() as report:
+            flights, verdicts = make_report(options.flights, output, options.csv, report)
+    except RecordError as error:
+        print(f'wind_report: {error}', file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f'wind_report: {error.filename}: {error.strerror}', file=sys.stderr)
+        return 1
+    for flight in flights:
+        print(f'{flight.name}: {_in_words(flight)}')
+        for note in flight.notes:
+            print(f'  note: {note}')
+    for verdict in verdicts:
+        print(verdict)
+    for path in (options.csv, output):
+        if path is not None:
+            print(f'written: {path} ({path.stat().st_size / 1e6:.1f} MB)')
+    return 0
+
+
+def _in_words(flight: FlightRecord) -> str:
+    air = flight.air
+    words = []
+    if len(air):
+        words.append(f'{len(air)} ticks, {air.t[-1] - air.t[0]:.1f} s')
+    if flight.settings:
+        first = flight.settings[0]
+        words.append(f'mean wind {first.mean_speed:g} m/s from {first.mean_from_deg:g} deg')
+        words.append(f'gusts {first.gusts}, seed {first.seed}')
+    if flight.ekf is not None:
+        words.append(f'{len(flight.ekf)} ekf_wind')
+    return ', '.join(words)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
