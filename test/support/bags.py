@@ -24,7 +24,8 @@ def typestore() -> Any:
     store = get_typestore(Stores.ROS2_JAZZY)
     types: dict[str, Any] = {}
     for file in sorted(MSG.glob('*.msg')):
-        types.update(get_types_from_msg(file.read_text(), f'dryden_wind_interfaces/msg/{file.stem}'))
+        name = f'dryden_wind_interfaces/msg/{file.stem}'
+        types.update(get_types_from_msg(file.read_text(), name))
     store.register(types)
     return store
 
