@@ -367,7 +367,8 @@ class DrydenGustFleet:
         dt = now - self._t  # NaN at the first call, which compares false below
         self._t = now if isinstance(now, float) else now.copy()
         if lowest_wind > 0.0 and _lowest(dt) > 0.0:
-            floats = all(isinstance(x, float) for x in (dt, wind, height, airspeed))
+            floats = (isinstance(dt, float) and isinstance(wind, float)
+                      and isinstance(height, float) and isinstance(airspeed, float))
             fn = _FloatFunctions if floats else np
             _advance(self._state, self._factors(fn, dt, wind, height, airspeed), self._draws.take())
         else:
@@ -486,10 +487,16 @@ class _NormalBlocks:
         self._meet()
         return triples
 
+    def finish(self) -> None:
+        """Complete what is being made in the background: take a part of it, wait for the rest."""
+        for fill in reversed(self._fills or []):
+            fill.run()
+
     def _enter(self, block: int) -> None:
         """Complete a block that all vehicles begin, and have the other one filled meanwhile."""
-        for fill in reversed(self._all_fills(block) if self._fills is None else self._fills):
-            fill.run()
+        if self._fills is None:
+            self._fills = self._all_fills(block)
+        self.finish()
         self._fills = None
         if len(self._generators) >= self.MANY and (os.cpu_count() or 1) > 1:
             self._fills = self._all_fills(1 - block)
@@ -497,8 +504,7 @@ class _NormalBlocks:
 
     def _part(self) -> npt.NDArray[np.int64]:
         """Return the places of the vehicles, which are no longer in step."""
-        for fill in reversed(self._fills or []):
-            fill.run()
+        self.finish()
         self._ahead[:] = self._fills is not None
         self._fills = None
         return np.full(len(self._generators), self._place)
@@ -536,39 +542,39 @@ class _NormalBlocks:
         normals[1::2, rows] = sine.T
 
 
-# sin(pi x / 2) / x as a polynomial in x^2, for x between -1/2 and 1/2, interpolated at the zeros of
-# the Chebyshev polynomial: the error is below 1e-17. Arrays, which NumPy takes faster than floats.
-_QUARTER_SINE = tuple(np.array(c) for c in (
-    1.5707963267948966, -0.6459640975062443, 0.07969262624604301, -0.004681754132340976,
-    0.0001604411507421909, -3.59864335298231e-06, 5.633933781537854e-08))
+# sqrt(2) sin(pi x) / x as a polynomial in x^2, for x between -1/4 and 1/4, interpolated at the
+# zeros of the Chebyshev polynomial: the error is below 1e-16. Arrays, as NumPy takes them faster
+# than floats.
+_SINE = tuple(np.array(c) for c in (
+    4.442882938158366, -7.308249499995417, 3.606476571465091, -0.84748802427557,
+    0.1161718022872845, -0.01042278448318745, 0.0006527046093506783))
 
 
 def _cos_sin_of_turns(turns: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return cosine and sine of angles given in turns, from 0 to 1, to about 1e-15.
 
     NumPy has no fast sine and cosine of doubles on most processors; this takes a third of their
-    time. The sine of a quarter of the angle comes from a polynomial; doubling twice gives the rest.
+    time. With d = 1/2 - turns and x = |d| - 1/4, the cosine is sin(2 pi x), and the sine is
+    cos(2 pi x) with the sign of d. Both come from s = sqrt(2) sin(pi x), half the angle:
+    sin(2 pi x) = s sqrt(2 - s^2) and cos(2 pi x) = 1 - s^2.
     """
-    x = turns - 0.5  # half a turn off, so that both results change their sign
+    d = 0.5 - turns
+    x = np.abs(d)
+    x -= 0.25
     square = x * x
-    s = square * _QUARTER_SINE[-1]
-    for coefficient in _QUARTER_SINE[-2:0:-1]:
+    s = square * _SINE[-1]
+    for coefficient in _SINE[-2:0:-1]:
         s += coefficient
         s *= square
-    s += _QUARTER_SINE[0]
+    s += _SINE[0]
     s *= x
-    # With s and c = sqrt(1 - s^2) of a quarter: sin 4a = 4 s c (c^2 - s^2), cos 4a = 1 - 8 s^2 c^2.
-    s2 = np.multiply(s, s, out=x)
-    c2 = np.subtract(1.0, s2, out=square)
-    cosine = s2 * c2
-    cosine *= 8.0
-    cosine -= 1.0
-    s2 -= c2
-    s *= s2
-    np.sqrt(c2, out=c2)
-    s *= c2
-    s *= 4.0
-    return cosine, s
+    np.multiply(s, s, out=square)
+    sine = np.subtract(1.0, square, out=x)
+    np.copysign(sine, d, out=sine)
+    np.subtract(2.0, square, out=square)
+    np.sqrt(square, out=square)
+    s *= square
+    return s, sine
 
 
 class _Once:
