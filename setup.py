@@ -28,6 +28,8 @@ setup(
             'dryden_wind = dryden_wind_ros.nodes.dryden_wind:main',
             'mavlink_bridge = dryden_wind_ros.nodes.mavlink_bridge:main',
             'wind_markers = dryden_wind_ros.nodes.wind_markers:main',
+            'ekf_replay = dryden_wind_ros.tools.ekf_replay:main',
+            'ekf_wind_log = dryden_wind_ros.tools.ekf_wind_log:main',
             'wind_top = dryden_wind_ros.tools.wind_top:main',
             'sitl_emulator = dryden_wind_ros.sitl.emulator:main',
         ],

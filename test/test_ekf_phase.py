@@ -72,7 +72,7 @@ def test_estimate_is_the_one_in_the_onboard_log():
 
 
 @pytest.mark.parametrize('name', FLIGHTS)
-@pytest.mark.parametrize('seed', [1, 2])
+@pytest.mark.parametrize('seed', [1])
 def test_five_percent_of_messages_lost(name, seed):
     score = agreement(phases(flights.drop(flights.messages(name), 0.05, seed)),
                       flights.truth(name))

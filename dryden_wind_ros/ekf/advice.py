@@ -175,7 +175,7 @@ def check_process_noise(parameters: Mapping[str, float], gust_sigma: float,
         The airspeed measurement is known to be noisy.
     """
     noise = parameters.get('EK3_WIND_P_NSE')
-    if noise is None or not gust_sigma >= 0.0:
+    if noise is None or not (math.isfinite(gust_sigma) and gust_sigma >= 0.0):
         return []
     if noise > 1.0:
         return [Advice('wind_noise', Level.WARN, (
@@ -214,8 +214,8 @@ def check_take_off(heading_deg: float, wind_speed: float, wind_from_deg: float,
     has_airspeed : bool
         An airspeed sensor is in use. Without one there is no first guess to be wrong.
     """
-    if not (math.isfinite(heading_deg) and math.isfinite(wind_from_deg) and wind_speed > 0.0) \
-            or not has_airspeed:
+    numbers = (heading_deg, wind_speed, wind_from_deg)
+    if not has_airspeed or not all(map(math.isfinite, numbers)) or wind_speed <= 0.0:
         return []
     angle = abs((heading_deg - wind_from_deg + 180.0) % 360.0 - 180.0)
     error = wind_speed * abs(math.sin(math.radians(angle)))

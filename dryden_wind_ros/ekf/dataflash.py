@@ -39,7 +39,7 @@ from .phase import INIT_TIME, RELEARN_MAX, WindPhase, wind_error
 
 Floats = npt.NDArray[np.float64]
 
-RECORDS = ('ARM', 'EV', 'PARM', 'POS', 'XKF2', 'XKF3', 'XKF4', 'XKV2')
+RECORDS = ('ARM', 'EV', 'PARM', 'POS', 'XKF2', 'XKF3', 'XKV2')
 """Records that :class:`DataflashWind` takes part in."""
 
 INHIBITED_VARIANCE = 1e-6

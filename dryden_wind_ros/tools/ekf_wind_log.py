@@ -99,6 +99,7 @@ def _read_dataflash(path: Path, is_text: bool, progress: ReportProgress | None) 
     percent = (lambda done: progress(done / 200.0)) if progress is not None else None
     kind = DFReader.DFReader_text if is_text else DFReader.DFReader_binary
     wind = DataflashWind()
+    wanted = list(RECORDS)
     count = 0
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         try:
@@ -106,7 +107,7 @@ def _read_dataflash(path: Path, is_text: bool, progress: ReportProgress | None) 
         except Exception as error:
             raise LogFileError(f'{path}: cannot be read as a dataflash log ({error})') from error
         try:
-            while (record := reader.recv_match(type=list(RECORDS))) is not None:
+            while (record := reader.recv_match(type=wanted, strict=True)) is not None:
                 if record.get_type() not in RECORDS:
                     continue
                 with contextlib.suppress(AttributeError, TypeError, ValueError):
