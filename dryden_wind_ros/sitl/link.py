@@ -48,6 +48,8 @@ _SLOWER_SYSTEM_TIME_US = (40_000, 50_000, 100_000, 200_000)
 #: Time this far back is a packet overtaken on the way; further back may be a restart.
 _REORDER_MS = 300
 _BACK_IN_A_ROW = 3
+#: A step forward by this much is no step of one vehicle's clock.
+_JUMP_MS = 1000
 
 
 class Level(enum.IntEnum):
@@ -555,7 +557,7 @@ class Link:
             return True
         if ms >= newest:
             if ident == _SYSTEM_TIME:
-                if self._back or self._old_timeline(ms):
+                if self._back or self._old_timeline(ms, ms - newest):
                     self._interleave()
                     self._back.clear()
                 self._clock_heard.append((self._now, ms))
@@ -577,8 +579,9 @@ class Link:
                 self._asking = None
         return False
 
-    def _old_timeline(self, ms: int) -> bool:
-        return (self._old_time_ms is not None and ms >= self._old_time_ms
+    def _old_timeline(self, ms: int, step_ms: int) -> bool:
+        """Tell a jump back to the time before a restart from time that just goes on."""
+        return (step_ms > _JUMP_MS and self._old_time_ms is not None and ms >= self._old_time_ms
                 and self._now - self._restarted_at < _QUIET_S)
 
     def _interleave(self) -> None:

@@ -142,10 +142,14 @@ class Probe:
             'SIM_WIND_T')}
 
     def command(self, command: int, *numbers: float) -> None:
-        """Send one COMMAND_LONG."""
+        """Send one COMMAND_LONG and see it accepted."""
         padded = (*numbers, *[0.0] * (7 - len(numbers)))
+        self._drain()
         self.link.mav.command_long_send(
             self.link.target_system, self.link.target_component, command, 0, *padded)
+        answer = self.link.recv_match(type='COMMAND_ACK', blocking=True, timeout=10)
+        assert answer is not None, f'no answer to command {command}'
+        assert answer.result == mavlink.MAV_RESULT_ACCEPTED
 
     def message(self, kind: str, timeout: float = 10.0) -> Any:
         """Return the next message of a kind."""
