@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -282,6 +282,15 @@ class ParameterTable:
         (by raising ValueError). It must not have side effects.
     apply : callable, optional
         Called with all values after a change was accepted.
+    also_known : iterable of str, optional
+        Names that other nodes of the same process know: not to be reported.
+
+    Attributes
+    ----------
+    values : dict
+        Value of each parameter.
+    given : frozenset of str
+        Those that were given at the start.
 
     Raises
     ------
@@ -291,13 +300,15 @@ class ParameterTable:
 
     def __init__(self, node: Node, rows: Sequence[Parameter],
                  judge: Callable[[Mapping[str, Any]], None] | None = None,
-                 apply: Callable[[Mapping[str, Any]], None] | None = None) -> None:
+                 apply: Callable[[Mapping[str, Any]], None] | None = None,
+                 also_known: Iterable[str] = ()) -> None:
         self._node = node
         self._rows = {row.name: row for row in rows}
         self._judge = judge
         self._apply = apply
         self.values: dict[str, Any] = {}
         overrides = dict(getattr(node, '_parameter_overrides', {}))
+        self.given = frozenset(self._rows) & frozenset(overrides)
         for row in rows:
             if row.name in overrides:
                 # Checked before rclpy sees it: its own text names neither the type nor the unit.
@@ -308,7 +319,7 @@ class ParameterTable:
             self.values[row.name] = value
         if judge is not None:
             judge(self.values)
-        self._report_unknown(overrides)
+        self._report_unknown(overrides, frozenset(also_known))
         node.add_pre_set_parameters_callback(self._pre_set)
         node.add_on_set_parameters_callback(self._on_set)
         node.add_post_set_parameters_callback(self._post_set)
@@ -316,10 +327,10 @@ class ParameterTable:
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
 
-    def _report_unknown(self, overrides: Mapping[str, Any]) -> None:
+    def _report_unknown(self, overrides: Mapping[str, Any], also_known: frozenset[str]) -> None:
         unknown = sorted(
             name for name in overrides
-            if name not in self._rows and name not in _ALWAYS_KNOWN
+            if name not in self._rows and name not in _ALWAYS_KNOWN and name not in also_known
             and not name.startswith('qos_overrides.'))
         for name in unknown:
             self._node.get_logger().error(
@@ -366,7 +377,8 @@ def status(name: str, level: bytes, message: str,
 
 def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
         stop: Callable[[Node], None] | None = None,
-        spin: Callable[[Node], None] = rclpy.spin) -> int:
+        spin: Callable[[Node], None] = rclpy.spin,
+        signals: SignalHandlerOptions = SignalHandlerOptions.ALL) -> int:
     """Run one node until it is told to stop, and return the process's exit code.
 
     SIGINT and SIGTERM end it with 0 and without a traceback. A bad parameter or missing interfaces
@@ -382,10 +394,12 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
         Called with the node before it is destroyed, also after an exception.
     spin : callable, optional
         Called with the node; returns or raises when it is to stop.
+    signals : rclpy.signals.SignalHandlerOptions, optional
+        Which signals rclpy handles. It takes the context away at once; a node that has something to
+        publish in `stop` handles them itself, in `spin`.
     """
     node = None
-    rclpy.init(args=None if args is None else list(args),
-               signal_handler_options=SignalHandlerOptions.ALL)
+    rclpy.init(args=None if args is None else list(args), signal_handler_options=signals)
     try:
         node = make_node()
         spin(node)

@@ -10,7 +10,7 @@ import array
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -79,18 +79,22 @@ class DrydenWindNode(Node):
         calls `feed_time` and `feed_odometry` instead, from whichever thread.
     on_sim_wind : callable, optional
         Called with every SimWind message that is published.
+    also_known : iterable of str, optional
+        Parameters that other nodes of the process know.
     **kwargs
         As for ``rclpy.node.Node``.
     """
 
     def __init__(self, *, listen: bool = True,
-                 on_sim_wind: Callable[[Any], None] | None = None, **kwargs: Any) -> None:
+                 on_sim_wind: Callable[[Any], None] | None = None,
+                 also_known: Iterable[str] = (), **kwargs: Any) -> None:
         messages, services = common.interfaces('msg'), common.interfaces('srv')
         super().__init__('dryden_wind', **kwargs)
         self._msg = messages
         self._on_sim_wind = on_sim_wind
         self._lock = threading.RLock()  # a fed node is fed from another thread than it is asked
-        self.parameters = common.ParameterTable(self, PARAMETERS, apply=self._on_parameters)
+        self.parameters = common.ParameterTable(
+            self, PARAMETERS, apply=self._on_parameters, also_known=also_known)
         self.air = SeededAir(_settings(self.parameters.values))
         self._frame_id: str = self.parameters['frame_id']
 
@@ -319,12 +323,16 @@ class DrydenWindNode(Node):
         return response
 
     def _on_restart(self, _request: Trigger.Request, response: Trigger.Response) -> Any:
-        with self._lock:
-            self.air.restart()
+        self.restart()
         response.success = True
         response.message = f'the air begins anew from seed {self.air.settings.seed}'
         self.get_logger().info(response.message)
         return response
+
+    def restart(self) -> None:
+        """Begin the seed's air anew, now."""
+        with self._lock:
+            self.air.restart()
 
     # ------------------------------------------------------------------ watching
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -28,7 +28,12 @@ from dryden_wind_ros.sitl.flown_wind import wind_error
 from dryden_wind_ros.sitl.link import Event, Level, LinkLoop, LinkState, LinkStatus
 from dryden_wind_ros.sitl.odometry import Odometry
 from dryden_wind_ros.sitl.parameters import ParametersStatus, Phase, Wind
-from dryden_wind_ros.sitl.session import EKF_INTERVALS, Session, SessionSettings
+from dryden_wind_ros.sitl.session import (
+    EKF_INTERVALS,
+    RESTORE_WITHIN_S,
+    Session,
+    SessionSettings,
+)
 
 PARAMETERS = (
     Parameter('connection', 'tcp:127.0.0.1:5762',
@@ -70,6 +75,19 @@ _LEVELS = {Level.INFO: DiagnosticStatus.OK, Level.WARN: DiagnosticStatus.WARN,
 class MavlinkBridge(Node):
     """Bridge between one SITL vehicle and ROS.
 
+    Parameters
+    ----------
+    loop : LinkLoop, optional
+        A running loop that serves a fleet; without one the bridge has its own.
+    on_tick : callable, optional
+        Called, in the loop's thread, with the vehicle time in ns at every new 0.05 s tick.
+    on_sample : callable, optional
+        Called, in the loop's thread, with every `Odometry`.
+    also_known : iterable of str, optional
+        Parameters that other nodes of the process know.
+    **kwargs
+        As for ``rclpy.node.Node``.
+
     Raises
     ------
     common.BadParameter
@@ -78,10 +96,13 @@ class MavlinkBridge(Node):
         If the messages of this package are not built.
     """
 
-    def __init__(self) -> None:
-        super().__init__('mavlink_bridge')
+    def __init__(self, *, loop: LinkLoop | None = None,
+                 on_tick: Callable[[int], None] | None = None,
+                 on_sample: Callable[[Odometry], None] | None = None,
+                 also_known: Iterable[str] = (), **kwargs: Any) -> None:
+        super().__init__('mavlink_bridge', **kwargs)
         self._messages = common.interfaces()
-        self.parameters = common.ParameterTable(self, PARAMETERS)
+        self.parameters = common.ParameterTable(self, PARAMETERS, also_known=also_known)
         values = self.parameters.values
         try:
             target = parse_connection(values['connection'], values['allow_remote'])
@@ -89,6 +110,7 @@ class MavlinkBridge(Node):
             raise common.BadParameter(str(error)) from None
         self._publishing = True
         self._height = math.nan
+        self._tick_feed, self._sample_feed = on_tick, on_sample
 
         self._clock_message = ClockMsg()
         self._clock_publisher = self.create_publisher(
@@ -115,21 +137,26 @@ class MavlinkBridge(Node):
                 time_constant=values['sim_wind_tc'], odometry_rate=values['odometry_rate'],
                 state_dir=values['state_dir']),
             on_event=self._on_event,
-            on_tick=self._on_tick if self._clock_publisher is not None else None,
+            on_tick=self._on_tick,
             on_odometry=self._on_odometry, on_message=self._on_message,
             on_restart=self._on_restart, intervals=EKF_INTERVALS, read=sorted(EKF_PARAMETERS))
-        self._loop = LinkLoop(self._on_error)
-        self.create_subscription(
-            self._messages.SimWind, 'sim_wind', self._on_sim_wind, common.LATCHED_QOS)
+        self._own_loop = LinkLoop(self._on_error) if loop is None else None
+        if self._own_loop is not None:
+            self.create_subscription(
+                self._messages.SimWind, 'sim_wind', self.take_sim_wind, common.LATCHED_QOS)
         self._refused_wind = ''
         # Wall time: it has to say what is wrong just when the vehicle's time stands still.
         self.create_timer(1.0, self._on_second, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self._loop.start()
-        self.session.start(self._loop)
+        if loop is None:
+            assert self._own_loop is not None
+            loop = self._own_loop
+            loop.start()
+        self.session.start(loop)
 
     # -- from ROS
 
-    def _on_sim_wind(self, message: Any) -> None:
+    def take_sim_wind(self, message: Any) -> None:
+        """Take a SimWind message: the wind SITL is to be given. Returns at once."""
         try:
             wind = Wind(message.speed, message.direction, message.direction_z,
                         message.turbulence, message.profile or 'uniform')
@@ -150,13 +177,22 @@ class MavlinkBridge(Node):
     # -- from the vehicle, in the link's thread
 
     def _on_tick(self, milliseconds: int) -> None:
+        if self._clock_publisher is not None and self._clock_publisher.get_subscription_count():
+            self._publish_clock(milliseconds)
+        if self._tick_feed is not None:
+            self._tick_feed(milliseconds * 1_000_000)
+
+    def _publish_clock(self, milliseconds: int) -> None:
         stamp = self._clock_message.clock
         stamp.sec, stamp.nanosec = _stamp(milliseconds)
         self._publish(self._clock_publisher, self._clock_message)
 
     def _on_odometry(self, sample: Odometry) -> None:
         self._height = sample.position[2]
-        if self._odometry_publisher is None:
+        if self._sample_feed is not None:
+            self._sample_feed(sample)
+        if self._odometry_publisher is None \
+                or not self._odometry_publisher.get_subscription_count():
             return
         message = self._odometry
         stamp = message.header.stamp
@@ -276,17 +312,21 @@ class MavlinkBridge(Node):
 
     # -- the end
 
-    def close(self) -> None:
-        """Put SITL back as it was found, within 2 s, and let go of the link."""
+    def begin_close(self) -> None:
+        """Stop publishing and begin to put SITL back as it was found."""
         self._publishing = False
         self.session.begin_restore()
-        try:
-            self.session.wait_restored()
-        except KeyboardInterrupt:
-            print('[WARN] mavlink_bridge: interrupted again while putting the wind back; what was '
-                  'found stays in the state file', file=sys.stderr, flush=True)
-        finally:
-            self._loop.stop()
+
+    def finish_close(self, timeout: float) -> None:
+        """Wait for that, and let go of the link."""
+        self.session.wait_restored(timeout)
+        if self._own_loop is not None:
+            self._own_loop.stop()
+
+    def close(self) -> None:
+        """Put SITL back as it was found, within 2 s, and let go of the link."""
+        self.begin_close()
+        self.finish_close(RESTORE_WITHIN_S)
 
 
 def _stamp(milliseconds: int) -> tuple[int, int]:

@@ -48,6 +48,8 @@ class Odometry:
         Quaternion x, y, z, w that turns body (forward, left, up) to ENU.
     velocity : tuple of float
         In the body frame (forward, left, up), m/s.
+    velocity_enu : tuple of float
+        The same velocity towards east, north and up, m/s.
     angular_velocity : tuple of float
         In the body frame (forward, left, up), rad/s.
     local : bool
@@ -58,6 +60,7 @@ class Odometry:
     position: Vector
     orientation: tuple[float, float, float, float]
     velocity: Vector
+    velocity_enu: Vector
     angular_velocity: Vector
     local: bool
 
@@ -164,4 +167,4 @@ class OdometryBuilder:
         body = tuple(row[0] * east + row[1] * north + row[2] * up for row in self._to_body)
         return Odometry(
             time_ms, position, self._orientation, body,  # type: ignore[arg-type]
-            (attitude.rollspeed, -attitude.pitchspeed, -attitude.yawspeed), local)
+            velocity, (attitude.rollspeed, -attitude.pitchspeed, -attitude.yawspeed), local)

@@ -42,7 +42,7 @@ EKF_INTERVALS: Mapping[int, int] = {
     mavlink.MAVLINK_MSG_ID_SYS_STATUS: 1_000_000,
 }
 
-_RESTORE_WITHIN_S = 1.9
+RESTORE_WITHIN_S = 1.9
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Session:
         if self._loop is not None:
             self._loop.wake(self)
 
-    def wait_restored(self, timeout: float = _RESTORE_WITHIN_S) -> bool:
+    def wait_restored(self, timeout: float = RESTORE_WITHIN_S) -> bool:
         """Wait until the values found are back and confirmed; return whether they are."""
         return self._restored.wait(timeout)
 

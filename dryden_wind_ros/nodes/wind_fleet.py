@@ -1,0 +1,254 @@
+"""Many vehicles in one process: a wind node and a MAVLink bridge for each, in its own namespace.
+
+Data flow::
+
+    SITL i --MAVLink--> link thread --tick, odometry--> wind node i --SimWind--> bridge i --> SITL i
+                                                          \\--> topics, for those who listen
+
+The nodes are the ones a single vehicle has, with the same topics, services and parameters, but what
+they tell each other stays inside the process. One thread serves all links and steps the air. The
+other looks after services and timers ten times a second: rclpy's executors look at every entity of
+every node at each wake-up, which a fleet cannot afford at every tick of every vehicle.
+
+With ``clock`` set to ``shared``, one clock topic (Gazebo's) drives all vehicles instead of each
+vehicle's own boot clock.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.executors import SingleThreadedExecutor, TimeoutException
+from rclpy.node import Node
+from rclpy.parameter import Parameter as RclpyParameter
+from rosgraph_msgs.msg import Clock as ClockMessage
+from std_srvs.srv import Trigger
+
+from dryden_wind_ros.nodes import common
+from dryden_wind_ros.nodes import dryden_wind as wind_module
+from dryden_wind_ros.nodes import mavlink_bridge as bridge_module
+from dryden_wind_ros.nodes.common import Parameter
+from dryden_wind_ros.nodes.dryden_wind import DrydenWindNode
+from dryden_wind_ros.nodes.mavlink_bridge import MavlinkBridge
+from dryden_wind_ros.sitl import fleet
+from dryden_wind_ros.sitl.fleet import Vehicle
+from dryden_wind_ros.sitl.link import LinkLoop
+from dryden_wind_ros.sitl.session import RESTORE_WITHIN_S
+
+_WIND_PARAMETERS = tuple(
+    row for row in wind_module.PARAMETERS
+    if row.name not in ('seed', 'frame_id', 'ground_height'))
+
+PARAMETERS = (
+    Parameter('vehicles', 2, "How many vehicles, by SITL's rules for ports; not used with "
+              'vehicles_file.', low=1, high=fleet.MAX_VEHICLES, read_only=True),
+    Parameter('vehicles_file', '', 'YAML list of vehicles: name, instance, system_id, connection, '
+              'seed, wind.', read_only=True),
+    Parameter('first_instance', 0, 'SITL instance of the first vehicle.', low=0, high=999,
+              read_only=True),
+    Parameter('seed', 1, "Seed of the fleet, from which each vehicle's own is derived.",
+              low=0, high=wind_module.MAX_SEED, read_only=True),
+    Parameter('same_air', False, "Whether all vehicles meet the same draws: the fleet's seed.",
+              read_only=True),
+    Parameter('clock', 'vehicle', "'vehicle': each vehicle's own boot clock, over its link; "
+              "'shared': one clock topic for all.", choices=('vehicle', 'shared'), read_only=True),
+    Parameter('publish_clock', True, "Whether each vehicle's clock is published in its namespace.",
+              read_only=True),
+    *_WIND_PARAMETERS,
+)
+
+_KNOWN = frozenset(
+    row.name for row in (*PARAMETERS, *wind_module.PARAMETERS, *bridge_module.PARAMETERS))
+
+POLL_S = 0.1
+"""How often services and timers are looked after, s."""
+
+
+class Pair:
+    """The two nodes of one vehicle, wired to each other."""
+
+    def __init__(self, vehicle: Vehicle, loop: LinkLoop, parameters: common.ParameterTable) -> None:
+        settings = parameters.values
+        own_clock = settings['clock'] == 'vehicle'
+        # What was given to the fleet wins over the params file of the nodes; the rest leaves it be.
+        wind = {row.name: settings[row.name] for row in _WIND_PARAMETERS
+                if row.name in parameters.given}
+        wind |= {'seed': vehicle.seed, **vehicle.wind}
+        self.wind = DrydenWindNode(
+            listen=False, on_sim_wind=lambda message: self.bridge.take_sim_wind(message),
+            also_known=_KNOWN, namespace=vehicle.name, parameter_overrides=_overrides(wind))
+        try:
+            self.bridge = MavlinkBridge(
+                loop=loop, on_tick=self.wind.feed_time if own_clock else None,
+                on_sample=lambda sample: self.wind.feed_odometry(
+                    sample.time_ms * 1_000_000, sample.position[2], sample.velocity_enu),
+                also_known=_KNOWN, namespace=vehicle.name, parameter_overrides=_overrides({
+                    'connection': vehicle.connection, 'system_id': vehicle.system_id,
+                    'publish_clock': own_clock and settings['publish_clock']}))
+        except BaseException:
+            self.wind.destroy_node()
+            raise
+
+    def destroy(self) -> None:
+        """Destroy both nodes."""
+        self.bridge.destroy_node()
+        self.wind.destroy_node()
+
+
+class WindFleet(Node):
+    """The node of the fleet as a whole: its parameters change the wind of all vehicles at once.
+
+    Raises
+    ------
+    common.BadParameter
+        If a parameter or a vehicle is not allowed.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        common.interfaces()
+        super().__init__('wind_fleet', **kwargs)
+        self.parameters = common.ParameterTable(
+            self, PARAMETERS, apply=self._on_parameters, also_known=_KNOWN)
+        values = self.parameters.values
+        try:
+            arguments = values['seed'], values['same_air'], values['first_instance']
+            if values['vehicles_file']:
+                vehicles = fleet.load(Path(values['vehicles_file']).expanduser(), *arguments)
+            else:
+                vehicles = fleet.numbered(values['vehicles'], *arguments)
+        except fleet.FleetError as error:
+            raise common.BadParameter(str(error)) from None
+        self._applied = {row.name: values[row.name] for row in _WIND_PARAMETERS}
+        self.loop = LinkLoop(self._on_error)
+        self.pairs: list[Pair] = []
+        try:
+            for number, vehicle in enumerate(vehicles, 1):
+                try:
+                    self.pairs.append(Pair(vehicle, self.loop, self.parameters))
+                except common.BadParameter as error:
+                    raise common.BadParameter(f'vehicle {vehicle.name}: {error}') from None
+                if number % 10 == 0 or number == len(vehicles):
+                    self.get_logger().info(f'{number} of {len(vehicles)} vehicles made')
+        except BaseException:
+            self._destroy_pairs()
+            raise
+        for pair, vehicle in zip(self.pairs, vehicles, strict=True):
+            self.get_logger().info(
+                f'/{vehicle.name}: {vehicle.connection}, '
+                + (f'system {vehicle.system_id}, ' if vehicle.system_id else '')
+                + f'seed {pair.wind.air.settings.seed}')
+        self.create_service(Trigger, 'wind/restart', self._on_restart)
+        self._clock_sub = None
+        if values['clock'] == 'shared':
+            self._clock_sub = self.create_subscription(
+                ClockMessage, 'clock', lambda message: None, common.CLOCK_QOS,
+                callback_group=common.Polled())
+        self.loop.start()
+
+    # ------------------------------------------------------------------ all at once
+
+    def _on_parameters(self, values: Mapping[str, Any]) -> None:
+        changed = {name: values[name] for name, old in self._applied.items()
+                   if values[name] != old}
+        self._applied |= changed
+        refused = []
+        for pair in self.pairs:
+            result: SetParametersResult = pair.wind.set_parameters_atomically(
+                list(_overrides(changed)))
+            if not result.successful:
+                refused.append(f'{pair.wind.get_namespace()}: {result.reason}')
+        for text in refused:
+            self.get_logger().error(text)
+
+    def _on_restart(self, _request: Trigger.Request, response: Trigger.Response) -> Any:
+        for pair in self.pairs:
+            pair.wind.restart()
+        response.success = True
+        response.message = f'the air of {len(self.pairs)} vehicles begins anew'
+        return response
+
+    def _on_error(self, error: BaseException) -> None:
+        if self.context.ok():
+            self.get_logger().error(f'{type(error).__name__} while handling a message: {error}')
+
+    # ------------------------------------------------------------------ running
+
+    def spin(self) -> None:
+        """Look after services, timers and the shared clock until ROS is shut down."""
+        executor = SingleThreadedExecutor()
+        for node in (self, *(n for pair in self.pairs for n in (pair.wind, pair.bridge))):
+            executor.add_node(node)
+        next_poll = time.monotonic()
+        while self.context.ok():
+            if self._clock_sub is not None:
+                self._take_clock()
+            now = time.monotonic()
+            if now >= next_poll:
+                _do_what_is_ready(executor)
+                next_poll = max(next_poll + POLL_S, time.monotonic() + 0.2 * POLL_S)
+            pause = next_poll - time.monotonic()
+            time.sleep(max(0.0, min(pause, 0.005) if self._clock_sub is not None else pause))
+
+    def _take_clock(self) -> None:
+        assert self._clock_sub is not None
+        # Stepping the air is cheap where no new tick is reached.
+        for message in common.take_all(self._clock_sub):
+            time_ns = message.clock.sec * 1_000_000_000 + message.clock.nanosec
+            for pair in self.pairs:
+                pair.wind.feed_time(time_ns)
+
+    def close(self) -> None:
+        """Put all vehicles back as they were found, in time, and end the links."""
+        bridges = [pair.bridge for pair in self.pairs]
+        for bridge in bridges:
+            bridge.begin_close()
+        deadline = time.monotonic() + RESTORE_WITHIN_S
+        for bridge in bridges:
+            bridge.finish_close(max(0.0, deadline - time.monotonic()))
+        self.loop.stop()
+        self._destroy_pairs()
+
+    def _destroy_pairs(self) -> None:
+        for pair in self.pairs:
+            pair.destroy()
+        self.pairs.clear()
+
+
+def _do_what_is_ready(executor: SingleThreadedExecutor) -> None:
+    try:
+        while True:
+            handler, _, node = executor.wait_for_ready_callbacks(timeout_sec=0.0)
+            handler()
+            error = handler.exception()
+            if error is not None and node.context.ok():
+                node.get_logger().error(f'{type(error).__name__} in a callback: {error}')
+    except TimeoutException:
+        pass
+
+
+def _overrides(values: Mapping[str, Any]) -> list[RclpyParameter]:
+    return [RclpyParameter(name, value=value) for name, value in values.items()]
+
+
+def _spin(node: Node) -> None:
+    assert isinstance(node, WindFleet)
+    node.spin()
+
+
+def _close(node: Node) -> None:
+    assert isinstance(node, WindFleet)
+    node.close()
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node."""
+    return common.run(WindFleet, args, stop=_close, spin=_spin)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
