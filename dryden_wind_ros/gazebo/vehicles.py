@@ -1,0 +1,84 @@
+"""Which vehicles share a Gazebo world: their ROS namespaces and their models in Gazebo."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NAMESPACE = re.compile(r'(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*)?', re.ASCII)
+_PART = re.compile(r'[^\s:,=/]+')
+
+HOW = ('it must be a list like "uav1=iris_1::base_link, uav2=iris_2::base_link": the namespace '
+       'of the wind topics, and after = the model in Gazebo with its canonical link after the '
+       'last ::')
+
+
+@dataclass(frozen=True)
+class Vehicle:
+    """One vehicle of a world.
+
+    Attributes
+    ----------
+    namespace : str
+        Of its topics, without a slash at the ends; '' is the namespace of the node that asks.
+    model : str
+        Scoped name of its model in Gazebo, e.g. ``iris_1``; '' if not given.
+    link : str
+        Scoped name of the canonical link of that model, e.g. ``iris_1::base_link``; '' if not
+        given.
+    """
+
+    namespace: str
+    model: str = ''
+    link: str = ''
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return self.namespace or self.model or 'the vehicle'
+
+    def topic(self, name: str) -> str:
+        """Return the name of one of its topics; relative while its namespace is."""
+        return f'{self.namespace}/{name}' if self.namespace else name
+
+
+def parse_vehicles(text: str, *, links: bool = False) -> tuple[Vehicle, ...]:
+    """Read a list of vehicles.
+
+    Parameters
+    ----------
+    text : str
+        ``namespace`` or ``namespace=model::link``, separated by commas. Empty: one vehicle in the
+        namespace of the node.
+    links : bool, optional
+        Whether model and link have to be given.
+
+    Raises
+    ------
+    ValueError
+        Naming what is wrong.
+
+    Examples
+    --------
+    >>> parse_vehicles('uav1=iris_1::base_link')[0].link
+    'iris_1::base_link'
+    """
+    vehicles = []
+    for entry in text.split(','):
+        namespace, equals, entity = (part.strip() for part in entry.partition('='))
+        parts = entity.split('::')
+        if not _NAMESPACE.fullmatch(namespace) or (not namespace and ',' in text) or (
+                equals and not all(_PART.fullmatch(part) for part in parts)):
+            raise ValueError(f'vehicles is {text!r}, with {entry.strip()!r} in it; {HOW}')
+        if links and len(parts) < 2:
+            raise ValueError(
+                f'vehicles is {text!r}, and {entry.strip()!r} does not say which link the force '
+                f'is to act on; {HOW}')
+        model = entity if len(parts) == 1 else '::'.join(parts[:-1])
+        vehicles.append(Vehicle(namespace, model, entity if len(parts) > 1 else ''))
+    for what in ('namespace', 'model'):
+        names = [getattr(v, what) for v in vehicles if what == 'namespace' or v.model]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f'vehicles is {text!r}; the {what} {twice[0]!r} is in it twice')
+    return tuple(vehicles)
