@@ -278,9 +278,10 @@ def plot(log: WindLog, path: Path, title: str) -> None:
             axis.spines[side].set_visible(False)
     for axis, name, flown, estimate in ((axes[0], 'north', log.flown_n, log.wind_n),
                                         (axes[1], 'east', log.flown_e, log.wind_e)):
-        axis.plot(log.t, flown, color='#555555', linewidth=0.7, label='wind flown')
+        axis.plot(log.t, flown, color='#555555', linewidth=0.8, label='wind flown')
         axis.plot(log.t, estimate, color='#c0262d', linewidth=1.8, label="EKF3's estimate")
         axis.set_ylabel(f'towards {name}, m/s')
+    _share_scale(axes[:2])
     axes[2].plot(log.t, errors, color='#c0262d', linewidth=1.2)
     axes[2].set_ylabel('error, m/s')
     axes[2].set_ylim(bottom=0.0)
@@ -303,12 +304,21 @@ def plot(log: WindLog, path: Path, title: str) -> None:
         plt.close(figure)
 
 
+def _share_scale(axes: Any) -> None:
+    """Give both components of the wind the same metres per second per inch."""
+    limits = [axis.get_ylim() for axis in axes]
+    half = 0.5 * max(high - low for low, high in limits)
+    for axis, (low, high) in zip(axes, limits, strict=True):
+        middle = 0.5 * (low + high)
+        axis.set_ylim(middle - half, middle + half)
+
+
 def _label_phases(axis: Any, spans: list[Span]) -> None:
     """Write the name of each phase above its band, where there is room for it."""
     total = spans[-1].end - spans[0].start
     for span in spans:
         name = span.phase.name.lower().replace('_', ' ')
-        if span.end - span.start > total * 0.012 * len(name):
+        if span.end - span.start > total * 0.0105 * len(name):
             axis.annotate(name, (0.5 * (span.start + span.end), 1.0),
                           xycoords=('data', 'axes fraction'), xytext=(0, 3),
                           textcoords='offset points', ha='center', fontsize=9, color='#444444')
