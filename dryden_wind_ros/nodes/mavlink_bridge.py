@@ -7,8 +7,8 @@ that was written is put back at the end.
 
 from __future__ import annotations
 
-import math
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -18,13 +18,16 @@ from rclpy.clock import Clock, ClockType
 from rclpy.logging import get_logger
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMsg
+from std_srvs.srv import Trigger
 
-from dryden_wind_ros.ekf.phase import PARAMETERS as EKF_PARAMETERS
-from dryden_wind_ros.ekf.phase import EkfWindState, WindPhaseMonitor
+from dryden_wind_ros.ekf.advice import Level as AdviceLevel
+from dryden_wind_ros.ekf.advice import as_text
+from dryden_wind_ros.ekf.phase import WindPhase
 from dryden_wind_ros.nodes import common
 from dryden_wind_ros.nodes.common import Parameter
+from dryden_wind_ros.nodes.ekf_wind import PARAMETERS as EKF_PARAMETERS
+from dryden_wind_ros.nodes.ekf_wind import EkfWindFollower, EkfWindSample
 from dryden_wind_ros.sitl.connection import ConnectionStringError, parse_connection
-from dryden_wind_ros.sitl.flown_wind import wind_error
 from dryden_wind_ros.sitl.link import Event, Level, LinkLoop, LinkState, LinkStatus
 from dryden_wind_ros.sitl.odometry import Odometry
 from dryden_wind_ros.sitl.parameters import ParametersStatus, Phase, Wind
@@ -67,7 +70,6 @@ PARAMETERS = (
               read_only=True),
 )
 
-_EKF_WIND_PERIOD_S = 0.2
 _LEVELS = {Level.INFO: DiagnosticStatus.OK, Level.WARN: DiagnosticStatus.WARN,
            Level.ERROR: DiagnosticStatus.ERROR}
 
@@ -109,7 +111,6 @@ class MavlinkBridge(Node):
         except ConnectionStringError as error:
             raise common.BadParameter(str(error)) from None
         self._publishing = True
-        self._height = math.nan
         self._tick_feed, self._sample_feed = on_tick, on_sample
 
         self._clock_message = ClockMsg()
@@ -124,9 +125,9 @@ class MavlinkBridge(Node):
         self._ekf_wind.header.frame_id = values['frame_id']
         self._ekf_wind_publisher = self.create_publisher(
             self._messages.EkfWind, 'ekf_wind', common.LATCHED_QOS)
-        self._ekf_published_at = -math.inf
-        self._ekf_state: EkfWindState | None = None
-        self._monitor = WindPhaseMonitor()
+        self._ekf_phase: WindPhase | None = None
+        # Silence is published by the executor's thread, everything else by the link's.
+        self._ekf_lock = threading.Lock()
         self._diagnostics_publisher = self.create_publisher(
             DiagnosticArray, '/diagnostics', common.STREAM_QOS)
 
@@ -139,7 +140,9 @@ class MavlinkBridge(Node):
             on_event=self._on_event,
             on_tick=self._on_tick,
             on_odometry=self._on_odometry, on_message=self._on_message,
-            on_restart=self._on_restart, intervals=EKF_INTERVALS, read=sorted(EKF_PARAMETERS))
+            on_restart=self._on_restart, intervals=EKF_INTERVALS, read=EKF_PARAMETERS)
+        self._ekf = EkfWindFollower(self.session.flown)
+        self.create_service(Trigger, 'ekf_wind/check', self._on_check)
         self._own_loop = LinkLoop(self._on_error) if loop is None else None
         if self._own_loop is not None:
             self.create_subscription(
@@ -166,13 +169,23 @@ class MavlinkBridge(Node):
                 self.get_logger().error(f'{error}; the wind before stays')
             return
         self._refused_wind = ''
+        self._ekf.wind_sent(wind)
         self.session.set_wind(wind)
 
     def _on_second(self) -> None:
         link, parameters = self.session.status()
-        if link.state is not LinkState.UP and self._ekf_state is not None:
-            self._publish_ekf_wind(self._monitor.nothing_heard(1.0))
+        if link.state is not LinkState.UP:
+            silent = self._ekf.nothing_heard(1.0)
+            if silent is not None:
+                self._publish_ekf_wind(silent)
+        self._advise()
         self._publish_diagnostics(link, parameters)
+
+    def _on_check(self, _: Any, response: Any) -> Any:
+        response.success = self.session.reader.done and self._ekf.newest is not None
+        response.message = as_text(self._ekf.current_advice(self.session.reader.values)) \
+            if response.success else 'nothing is known of a vehicle yet'
+        return response
 
     # -- from the vehicle, in the link's thread
 
@@ -188,7 +201,7 @@ class MavlinkBridge(Node):
         self._publish(self._clock_publisher, self._clock_message)
 
     def _on_odometry(self, sample: Odometry) -> None:
-        self._height = sample.position[2]
+        self._ekf.height = sample.position[2]
         if self._sample_feed is not None:
             self._sample_feed(sample)
         if self._odometry_publisher is None \
@@ -208,23 +221,35 @@ class MavlinkBridge(Node):
         self._publish(self._odometry_publisher, message)
 
     def _on_message(self, message: Any) -> None:
-        state = self._monitor.update(message)
-        if state is None:
+        sample = self._ekf.update(message)
+        if sample is None:
             return
-        before = self._ekf_state
-        changed = before is None or (
-            state.phase, state.settled, state.since) != (before.phase, before.settled, before.since)
-        if changed or not 0.0 <= state.t - self._ekf_published_at < _EKF_WIND_PERIOD_S - 0.01:
-            self._publish_ekf_wind(state)
+        before, self._ekf_phase = self._ekf_phase, sample.state.phase
+        if sample.state.phase is not before:
+            # The heading at the moment of the first guess is what the take-off is judged by.
+            self._advise()
+        self._publish_ekf_wind(sample)
 
     def _on_restart(self) -> None:
-        self._monitor = WindPhaseMonitor(
-            self._monitor.parameters, system=self.session.link.system)
-        self._height = math.nan
+        self._ekf.restart(self.session.link.system)
 
-    def _publish_ekf_wind(self, state: EkfWindState) -> None:
-        self._ekf_state = state
-        self._ekf_published_at = state.t
+    def _advise(self) -> None:
+        if not self.session.reader.done:
+            return
+        logger = self.get_logger()
+        for one in self._ekf.advise(self.session.reader.values):
+            if one.level >= AdviceLevel.WARN:
+                logger.warning(one.text)
+            else:
+                logger.info(one.text)
+
+    def _publish_ekf_wind(self, sample: EkfWindSample) -> None:
+        with self._ekf_lock:
+            self._fill_ekf_wind(sample)
+            self._publish(self._ekf_wind_publisher, self._ekf_wind)
+
+    def _fill_ekf_wind(self, sample: EkfWindSample) -> None:
+        state = sample.state
         message = self._ekf_wind
         stamp = message.header.stamp
         stamp.sec, stamp.nanosec = _stamp(round(state.t * 1000))
@@ -233,11 +258,9 @@ class MavlinkBridge(Node):
         message.aiding_lost, message.reason = state.aiding_lost, state.reason
         message.wind_e, message.wind_n = state.wind_e, state.wind_n
         message.speed, message.from_deg = state.speed, state.from_deg
-        flown = self.session.flown.at(self._height)
-        message.flown_e, message.flown_n = flown[0], flown[1]
-        message.error_speed, message.error_direction = wind_error(
-            (state.wind_e, state.wind_n), (flown[0], flown[1]))
-        self._publish(self._ekf_wind_publisher, message)
+        message.flown_e, message.flown_n = sample.flown_e, sample.flown_n
+        message.error_speed = sample.error_speed
+        message.error_direction = sample.error_direction
 
     def _publish(self, publisher: Any, message: Any) -> None:
         if not self._publishing:
@@ -299,16 +322,21 @@ class MavlinkBridge(Node):
         self._publish(self._diagnostics_publisher, message)
 
     def _ekf_diagnostics(self, name: str) -> DiagnosticStatus:
-        state = self._ekf_state
-        if state is None:
+        sample = self._ekf.newest
+        if sample is None:
             return common.status(f'{name}: ekf wind', DiagnosticStatus.OK, 'nothing heard yet')
-        shown = self._ekf_wind
+        state = sample.state
+        current = self._ekf.current_advice(self.session.reader.values) \
+            if self.session.reader.done else []
+        level = DiagnosticStatus.WARN if any(
+            one.level >= AdviceLevel.WARN for one in current) else DiagnosticStatus.OK
         return common.status(
-            f'{name}: ekf wind', DiagnosticStatus.OK, f'{state.phase_name}: {state.reason}', {
+            f'{name}: ekf wind', level, f'{state.phase_name}: {state.reason}', {
                 'phase': state.phase_name, 'since': f'{state.since:.2f} s',
                 'settled': state.settled, 'aiding lost': state.aiding_lost,
                 'estimate': f'{state.speed:.2f} m/s from {state.from_deg:.0f} deg',
-                'error': f'{shown.error_speed:.2f} m/s, {shown.error_direction:.0f} deg'})
+                'error': f'{sample.error_speed:.2f} m/s, {sample.error_direction:.0f} deg',
+                'advice': as_text(current)})
 
     # -- the end
 

@@ -43,6 +43,7 @@ EKF_INTERVALS: Mapping[int, int] = {
 }
 
 RESTORE_WITHIN_S = 1.9
+_RARE_US = 500_000
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ class Session:
         self._on_message = on_message
         self._on_restart = on_restart
         self._directory: Path = state_directory(settings.state_dir)
-        interval = round(1e6 / settings.odometry_rate)
+        self._interval_us = interval = round(1e6 / settings.odometry_rate)
+        self._local = False
         wishes = dict(intervals or {})
         if on_odometry is not None:
             wishes |= {odometry.ATTITUDE: interval, odometry.LOCAL_POSITION_NED: interval,
@@ -207,6 +209,9 @@ class Session:
             system, self.link.component, state, f'{self.target.text} vehicle {system}')
         self.reader.vehicle(system, self.link.component)
         self._builder.reset()
+        if self._local:
+            self._local = False
+            self.link.set_interval(odometry.GLOBAL_POSITION_INT, self._interval_us)
         self._tick = None
         self.flown.restart()
         if self._on_restart is not None:
@@ -230,6 +235,11 @@ class Session:
         elif self._on_odometry is not None:
             sample = self._builder.update(message)
             if sample is not None:
+                if sample.local is not self._local:
+                    self._local = sample.local
+                    # Beside local positions, the global ones only tell where home is.
+                    self.link.set_interval(odometry.GLOBAL_POSITION_INT, max(
+                        self._interval_us, _RARE_US if sample.local else 0))
                 self._odometries += 1
                 self._on_odometry(sample)
         if self._on_message is not None:
