@@ -6,7 +6,6 @@ With ``emulator:=true`` the embedded vehicle is started too, with ``sitl_command
 yours. Both are ended only after the bridge has put SITL's parameters back.
 """
 
-import math
 import shlex
 import signal
 import sys
@@ -33,26 +32,13 @@ from launch.events.process import SignalProcess
 from launch_ros.actions import Node
 
 from dryden_wind_ros.tools import recording
+from dryden_wind_ros.tools.launch_arguments import WIND, number, wind_arguments, wind_parameters
 
 PACKAGE = 'dryden_wind_ros'
 CONFIG = Path(get_package_share_directory(PACKAGE)) / 'config'
 
-# launch argument -> (parameter of the wind node, its type)
-WIND = {
-    'mean_wind_speed': ('mean_wind.speed', float),
-    'mean_wind_from': ('mean_wind.from_direction', float),
-    'mean_wind_up': ('mean_wind.up', float),
-    'gusts': ('gusts', str),
-    'method': ('method', str),
-    'scale': ('scale', float),
-    'seed': ('seed', int),
-    'profile': ('profile', str),
-}
-KINDS = {float: 'a number', int: 'a whole number'}
-
 
 def _arguments():
-    from_file = 'Default: what params_file says.'
     yes_no = ['true', 'false']
     return [
         DeclareLaunchArgument(
@@ -67,32 +53,7 @@ def _arguments():
         DeclareLaunchArgument(
             'system_id', default_value='0',
             description='MAVLink system id of the vehicle; 0 takes the first autopilot heard.'),
-        DeclareLaunchArgument(
-            'mean_wind_speed', default_value='',
-            description=f'Horizontal mean wind, m/s, 0 to 60. {from_file}'),
-        DeclareLaunchArgument(
-            'mean_wind_from', default_value='',
-            description=f'Where the mean wind comes from, degrees true: 270 is a west wind, which '
-                        f'blows towards the east. {from_file}'),
-        DeclareLaunchArgument(
-            'mean_wind_up', default_value='',
-            description=f'Updraft, m/s, -20 to 20, positive up. {from_file}'),
-        DeclareLaunchArgument(
-            'gusts', default_value='', choices=['', 'off', 'dryden', 'sitl'],
-            description=f"Gusts: seeded Dryden gusts, none, or SITL's own. {from_file}"),
-        DeclareLaunchArgument(
-            'method', default_value='', choices=['', 'exact', 'euler'],
-            description=f'Update of the gust model. {from_file}'),
-        DeclareLaunchArgument(
-            'scale', default_value='',
-            description=f'Factor on the gust, above 0, at most 5. {from_file}'),
-        DeclareLaunchArgument(
-            'seed', default_value='',
-            description=f'Seed of the gusts, a whole number from 0. {from_file}'),
-        DeclareLaunchArgument(
-            'profile', default_value='', choices=['', 'uniform', 'sitl'],
-            description='Mean wind by height: the same everywhere, or as SITL has it. '
-                        + from_file),
+        *(DeclareLaunchArgument(name, **details) for name, details in wind_arguments().items()),
         DeclareLaunchArgument(
             'params_file',
             default_value=str(CONFIG / 'dryden_wind.yaml'),
@@ -136,25 +97,14 @@ def _arguments():
     ]
 
 
-def _number(name, text, kind):
-    try:
-        value = kind(text)
-        if kind is float and not math.isfinite(value):
-            raise ValueError
-    except ValueError:
-        raise RuntimeError(
-            f'launch argument {name} is {text!r}; it must be {KINDS[kind]}') from None
-    return value
-
-
 def _start(context):
     def given(name):
         return context.launch_configurations[name]
 
-    instance = _number('instance', given('instance'), int)
+    instance = number('instance', given('instance'), int)
     if not 0 <= instance <= 999:
         raise RuntimeError(f'launch argument instance is {instance}; it must be from 0 to 999')
-    system_id = _number('system_id', given('system_id'), int)
+    system_id = number('system_id', given('system_id'), int)
     emulated, sitl_command = given('emulator') == 'true', given('sitl_command')
     if emulated and sitl_command:
         raise RuntimeError('launch arguments emulator and sitl_command exclude each other')
@@ -163,11 +113,7 @@ def _start(context):
         raise RuntimeError(f'launch argument params_file is {str(params_file)!r}; '
                            'there is no such file')
 
-    wind_overrides = {}
-    for name, (parameter, kind) in WIND.items():
-        text = given(name)
-        if text:
-            wind_overrides[parameter] = text if kind is str else _number(name, text, kind)
+    wind_overrides = wind_parameters({name: given(name) for name in WIND})
     bridge_overrides = {'publish_clock': given('publish_clock') == 'true'}
     # The file's connection holds unless an argument says otherwise.
     if given('connection') or instance or emulated or sitl_command:

@@ -126,17 +126,17 @@ def record_command(path: Path, topics: Sequence[str], overrides: Path,
     return (*command, '--disable-keyboard-controls', '--topics', *topics)
 
 
-def prepare(bag: str, namespace: str, qos_file: Path,
+def prepare(bag: str, namespace: str | Sequence[str], qos_file: Path,
             environment: Mapping[str, str] | None = None,
             now: datetime | None = None) -> Recording:
-    """Return what is to be started to record one vehicle.
+    """Return what is to be started to record one vehicle, or several in one bag.
 
     Parameters
     ----------
     bag : str
         Folder of the bag, '' for a name by vehicle and date; see `bag_path`.
-    namespace : str
-        Namespace of the vehicle, '' for none.
+    namespace : str or sequence of str
+        Namespace of the vehicle, '' for none; or of several vehicles.
     qos_file : pathlib.Path
         QoS overrides by relative topic name, ``config/record_qos.yaml``. A copy with the absolute
         names is kept in a temporary folder until this process ends.
@@ -151,16 +151,21 @@ def prepare(bag: str, namespace: str, qos_file: Path,
         If the folder exists already, or the file of QoS overrides cannot be read.
     """
     environment = os.environ if environment is None else environment
-    path = bag_path(bag, namespace, now or datetime.now())
+    namespaces = [namespace] if isinstance(namespace, str) else list(namespace)
+    path = bag_path(bag, namespaces[0] if len(namespaces) == 1 else 'fleet',
+                    now or datetime.now())
     try:
-        overrides = qos_overrides(qos_file.read_text(), namespace)
+        text = qos_file.read_text()
+        overrides = {name: profile for each in namespaces
+                     for name, profile in qos_overrides(text, each).items()}
     except (OSError, yaml.YAMLError, AttributeError) as error:
         raise RecordingError(f'{qos_file} is no file of QoS overrides: {error}') from None
     folder = tempfile.mkdtemp(prefix='dryden_wind_record_')
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     absolute_file = Path(folder) / 'record_qos.yaml'
     absolute_file.write_text(yaml.safe_dump(overrides, sort_keys=False))
-    topics = tuple(absolute(name, namespace) for name in TOPICS)
+    topics = tuple(dict.fromkeys(
+        absolute(name, each) for each in namespaces for name in TOPICS))
     return Recording(path, topics, record_command(
         path, topics, absolute_file, environment.get('ROS_DISTRO', '')))
 

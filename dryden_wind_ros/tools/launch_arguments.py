@@ -1,0 +1,90 @@
+"""What the launch files have in common: the arguments that say what the wind is to be like.
+
+Plain data, so that it can be tested without the launch packages: a launch file turns each row into
+a ``DeclareLaunchArgument``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+WIND: Mapping[str, tuple[str, type]] = {
+    'mean_wind_speed': ('mean_wind.speed', float),
+    'mean_wind_from': ('mean_wind.from_direction', float),
+    'mean_wind_up': ('mean_wind.up', float),
+    'gusts': ('gusts', str),
+    'method': ('method', str),
+    'scale': ('scale', float),
+    'seed': ('seed', int),
+    'profile': ('profile', str),
+}
+"""Launch argument: parameter of the wind node, and its type."""
+
+_KINDS = {float: 'a number', int: 'a whole number'}
+_DESCRIPTIONS = {
+    'mean_wind_speed': 'Horizontal mean wind, m/s, 0 to 60.',
+    'mean_wind_from': 'Where the mean wind comes from, degrees true: 270 is a west wind, which '
+                      'blows towards the east.',
+    'mean_wind_up': 'Updraft, m/s, -20 to 20, positive up.',
+    'gusts': "Gusts: seeded Dryden gusts, none, or SITL's own.",
+    'method': 'Update of the gust model.',
+    'scale': 'Factor on the gust, above 0, at most 5.',
+    'seed': 'Seed of the gusts, a whole number from 0.',
+    'profile': 'Mean wind by height: the same everywhere, or as SITL has it.',
+}
+_CHOICES = {
+    'gusts': ['off', 'dryden', 'sitl'],
+    'method': ['exact', 'euler'],
+    'profile': ['uniform', 'sitl'],
+}
+
+
+class LaunchArgumentError(ValueError):
+    """A launch argument has a value that is not allowed."""
+
+
+def wind_arguments() -> dict[str, dict[str, Any]]:
+    """Return the keywords of ``DeclareLaunchArgument`` for each argument of `WIND`.
+
+    The default is '': the params file says.
+    """
+    return {
+        name: {
+            'default_value': '',
+            'description': f'{text} Default: what params_file says.',
+            **({'choices': ['', *_CHOICES[name]]} if name in _CHOICES else {}),
+        }
+        for name, text in _DESCRIPTIONS.items()
+    }
+
+
+def wind_parameters(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the parameters that launch arguments stand for; '' stands for none.
+
+    Raises
+    ------
+    LaunchArgumentError
+        If a number is no number.
+    """
+    return {parameter: text if kind is str else number(name, text, kind)
+            for name, (parameter, kind) in WIND.items() if (text := given[name])}
+
+
+def number(name: str, text: str, kind: type) -> Any:
+    """Return a launch argument as ``float`` or ``int``.
+
+    Raises
+    ------
+    LaunchArgumentError
+        If it is none, or not finite.
+    """
+    try:
+        value = kind(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise LaunchArgumentError(
+            f'launch argument {name} is {text!r}; it must be {_KINDS[kind]}')
+    return value

@@ -1,0 +1,39 @@
+"""What the launch files make of their arguments."""
+
+import pytest
+
+from dryden_wind_ros.gusts.air import AirSettings
+from dryden_wind_ros.tools.launch_arguments import (
+    WIND,
+    LaunchArgumentError,
+    number,
+    wind_arguments,
+    wind_parameters,
+)
+
+NOTHING = dict.fromkeys(WIND, '')
+
+
+def test_only_what_was_given_overrides_the_params_file():
+    assert wind_parameters(NOTHING) == {}
+    assert wind_parameters({**NOTHING, 'mean_wind_speed': '8', 'seed': '7', 'gusts': 'off'}) == {
+        'mean_wind.speed': 8.0, 'seed': 7, 'gusts': 'off'}
+
+
+@pytest.mark.parametrize(('name', 'text', 'named'), [
+    ('mean_wind_speed', 'strong', "mean_wind_speed is 'strong'; it must be a number"),
+    ('scale', 'nan', "scale is 'nan'; it must be a number"),
+    ('seed', '1.5', "seed is '1.5'; it must be a whole number")])
+def test_a_number_that_is_none_is_named(name, text, named):
+    with pytest.raises(LaunchArgumentError, match=named):
+        wind_parameters({**NOTHING, name: text})
+
+
+def test_every_argument_is_described_and_its_choices_are_those_of_the_air():
+    arguments = wind_arguments()
+    assert set(arguments) == set(WIND)
+    for name, details in arguments.items():
+        assert details['description']
+        for choice in details.get('choices', [''])[1:]:
+            AirSettings(**{name: choice})  # raises for an unknown one
+    assert number('instance', '3', int) == 3
