@@ -11,15 +11,18 @@ times real time costs no more than one in real time.
 from __future__ import annotations
 
 import argparse
+import io
 import itertools
 import math
 import os
+import re
 import signal
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any
 
 import rclpy
@@ -619,6 +622,15 @@ def _once(listener: Listener, console: Console | None, out: IO[str]) -> int:
     return 0
 
 
+def save_picture(path: Path, vehicles: Sequence[Vehicle], now: float, width: int) -> None:
+    """Write what the screen shows as an SVG picture that needs nothing from the network."""
+    console = Console(file=io.StringIO(), record=True, width=width, force_terminal=True,
+                      color_system='truecolor')
+    console.print(screen(vehicles, now, width, 10_000))
+    svg = console.export_svg(title='ros2 run dryden_wind_ros wind_top')
+    path.write_text(re.sub(r'@font-face \{.*?\}', '', svg, flags=re.DOTALL), encoding='utf-8')
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='wind_top',
@@ -629,6 +641,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('namespace', nargs='*', help='vehicles to show; default: all')
     parser.add_argument('--once', action='store_true',
                         help='print what is heard once and leave; exit code 1 if that is nothing')
+    parser.add_argument('--svg', metavar='FILE', type=Path,
+                        help='save the last picture at the end, as wide as the terminal')
     parser.add_argument('--plain', action='store_true',
                         help='lines instead of a screen, on a terminal too')
     return parser
@@ -666,6 +680,8 @@ def main(args: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         if listener is not None:
+            if options.svg is not None and listener.shown():
+                save_picture(options.svg, listener.shown(), time.monotonic(), console.width)
             listener.close()
         if node is not None:
             node.destroy_node()
