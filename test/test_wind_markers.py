@@ -1,6 +1,11 @@
 """wind_markers, run for real: wind and odometry in, arrows out."""
 
+import contextlib
+import importlib.util
 import math
+import os
+import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +20,7 @@ from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
-from support import wait_until
+from support import free_port, wait_until
 from visualization_msgs.msg import Marker, MarkerArray
 
 from dryden_wind_interfaces.msg import WindState
@@ -25,6 +30,10 @@ from dryden_wind_ros.nodes.wind_markers import NAMES, WindMarkersNode
 pytestmark = pytest.mark.ros2
 
 CONFIG = Path(__file__).parents[1] / 'config'
+
+needs_ros2_launch = pytest.mark.skipif(
+    shutil.which('ros2') is None or importlib.util.find_spec('launch_ros') is None,
+    reason='ros2 launch is not installed')
 
 
 class Scene:
@@ -184,3 +193,69 @@ def test_the_rviz_configuration_shows_the_markers_of_its_own_namespace():
     # Nothing else listens to a topic that only one namespace has.
     assert all('Topic' not in d for name, d in displays.items() if d is not wind)
     assert config['Global Options']['Fixed Frame'] == 'map'
+
+
+# ------------------------------------------------------------------------------ the launch file
+
+
+@contextlib.contextmanager
+def launched(*arguments, **environment):
+    """Run the launch file, without any vehicle to be found."""
+    process = subprocess.Popen(
+        ['ros2', 'launch', 'dryden_wind_ros', 'sitl.launch.py', f'connection:=tcp:127.0.0.1:'
+         f'{free_port()}', *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=os.environ | environment)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.communicate(timeout=20)
+        finally:
+            process.kill()
+
+
+def with_rviz2(prefix, said):
+    """Install a package rviz2 whose program writes down how it was called."""
+    program = prefix / 'lib' / 'rviz2' / 'rviz2'
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {said}.new\nmv {said}.new {said}\n'
+                       'exec sleep 60\n')
+    program.chmod(0o755)
+    marker = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages' / 'rviz2'
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+    return f'{prefix}{os.pathsep}{os.environ["AMENT_PREFIX_PATH"]}'
+
+
+@needs_ros2_launch
+def test_rviz_is_started_in_the_vehicles_namespace_with_the_markers_beside_it(tmp_path):
+    said = tmp_path / 'arguments'
+    path = with_rviz2(tmp_path / 'prefix', said)
+    rclpy.init()
+    node = rclpy.create_node('looking_on')
+    try:
+        with launched('namespace:=drone1', 'rviz:=true', AMENT_PREFIX_PATH=path):
+            wait_until(said.exists, 30, 'rviz2 to be started')
+            arguments = said.read_text().split('\n')
+            assert arguments[0] == '-d'
+            assert Path(arguments[1]).name == 'dryden_wind.rviz'
+            assert Path(arguments[1]).is_file()
+            assert '__ns:=/drone1' in arguments
+            wait_until(lambda: node.count_publishers('/drone1/wind/markers'), 30,
+                       'wind_markers to publish in the namespace')
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+
+@needs_ros2_launch
+def test_where_rviz_is_not_installed_the_launch_file_says_so_and_starts_nothing():
+    if shutil.which('rviz2'):
+        pytest.skip('RViz is installed')
+    with launched('rviz:=true') as process:
+        output = process.communicate(timeout=30)[0]
+    assert process.returncode != 0
+    assert 'the package rviz2 is not installed' in output
+    assert 'wind_top' in output
+    assert 'process started' not in output
