@@ -184,6 +184,21 @@ def test_a_bad_scale_is_refused_with_what_is_allowed():
     assert 'Traceback' not in run.stderr
 
 
+def test_a_signal_in_the_middle_of_drawing_is_no_error():
+    run = subprocess.run(
+        [sys.executable, '-c', 'import os, signal, sys\n'
+         'from dryden_wind_ros.nodes import common\n'
+         'from dryden_wind_ros.nodes.wind_markers import WindMarkersNode\n'
+         'def spin(node):\n'
+         '    os.kill(os.getpid(), signal.SIGTERM)\n'
+         '    while True:\n'
+         '        node.clear()\n'
+         'sys.exit(common.run(WindMarkersNode, [], spin=spin))'],
+        capture_output=True, text=True, timeout=30)
+    assert 'Traceback' not in run.stderr
+    assert run.returncode == 0
+
+
 def test_the_rviz_configuration_shows_the_markers_of_its_own_namespace():
     config = yaml.safe_load((CONFIG / 'dryden_wind.rviz').read_text())['Visualization Manager']
     displays = {d['Class']: d for d in config['Displays']}

@@ -408,6 +408,11 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
     except (BadParameter, InterfacesMissing, ParameterException) as error:
         print(f'[FATAL] {_program()}: {error}', file=sys.stderr, flush=True)
         return 2
+    except RuntimeError:
+        # A signal takes the context away in the middle of what the node does, publishing perhaps:
+        # that raises RCLError, which is one of these.
+        if rclpy.ok():
+            raise
     finally:
         # Ctrl-C often comes twice: from the terminal and from launch. What is left takes a moment.
         _ignore_signals()
