@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import queue
 import signal
 import sys
 import threading
+import time
 
 from dryden_wind_ros.sitl.connection import parse_connection
 from dryden_wind_ros.sitl.link import LinkLoop
@@ -24,16 +26,22 @@ def main() -> None:
     def say(text: str) -> None:
         print(text, flush=True)
 
-    def on_tick(milliseconds: int) -> None:
-        if not steady:
-            # As the wind node does: every tick, another thread, at once.
+    ticks: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def blow() -> None:
+        # As the wind node does: every tick in its turn, also those that a stall left behind.
+        while True:
+            milliseconds = ticks.get()
             session.set_wind(Wind(5 + milliseconds % 1000 / 1000, milliseconds / 50 % 360,
                                   milliseconds / 50 % 7, 0.0))
+            time.sleep(0.0002)
 
     loop = LinkLoop(lambda error: say(f'ERROR {error!r}'))
     session = Session(parse_connection(connection), SessionSettings(state_dir=state_dir),
                       on_event=lambda event: say(f'{event.level.name} {event.text}'),
-                      on_tick=on_tick, on_odometry=lambda sample: None)
+                      on_tick=ticks.put, on_odometry=lambda sample: None)
+    if not steady:
+        threading.Thread(target=blow, daemon=True).start()
     loop.start()
     session.start(loop)
     session.set_wind(Wind(9.5, 123.0, 4.0, 0.0))
