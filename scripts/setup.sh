@@ -50,17 +50,20 @@ quietly() {
     wait "$child" || status=$?
     child=''
     ((status == 0)) && return 0
-    grep -v 'is ignored: it is neither a file nor a directory' "$log" | tail -n 30 >&2 || true
+    grep -v -e 'is ignored: it is neither' -e '^Ignoring ' "$log" | tail -n 30 >&2 || true
     say "setup: '$what' failed (exit $status); all of its output is in $log" >&2
     [[ $what != packages ]] || say 'setup: is PyPI (or the index that pip is set up for) reachable?' >&2
     return "$status"
 }
 
 progress() {
-    case $1 in
-        packages) say "$(grep -c '^Collecting' "$2" || true) of about 165 packages fetched" ;;
-        *) tail -n 1 "$2" | cut -c 1-90 ;;
-    esac
+    if [[ $1 != packages ]]; then
+        tail -n 1 "$2" | cut -c 1-90
+    elif grep -q '^Installing' "$2"; then
+        say 'all fetched, installing them'
+    else
+        say "$(grep -c '^Collecting' "$2" || true) packages fetched"
+    fi
 }
 
 # ------------------------------------------------------------------ which of the two environments
@@ -304,6 +307,9 @@ elif [[ $mode == ros && ! -d $venv/share/dryden_wind_interfaces ]] && messages_i
 else
     step 4 'messages (dryden_wind_interfaces): colcon build, 10 to 40 s'
     build=$state/build
+    # Without this colcon asks make to hold back while the machine is busy with other things.
+    MAKEFLAGS="-j$(nproc)"
+    export MAKEFLAGS
     quietly messages colcon --log-base "$build/log" build \
         --base-paths "$root/dryden_wind_interfaces" --build-base "$build" \
         --merge-install --install-base "$venv" --event-handlers console_direct+ \
