@@ -3,7 +3,7 @@
 Nothing a test starts is heard by, or hears, the ROS graph of the machine or of another test run.
 
 Marks: ``@pytest.mark.ros2`` for tests that need rclpy and the built messages,
-``@pytest.mark.launch`` for those that also need ``ros2 launch``, which is not on PyPI.
+``@pytest.mark.ros2launch`` for those that also need ``ros2 launch``, which is not on PyPI.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _environment(scratch: Path, domain: int) -> dict[str, str]:
 def pytest_configure(config: pytest.Config) -> None:
     """Set the environment of the run, before any test module imports rclpy."""
     config.addinivalue_line('markers', 'ros2: needs rclpy and the built messages')
-    config.addinivalue_line('markers', 'launch: needs the launch packages and the ros2 command')
+    config.addinivalue_line('markers', 'ros2launch: needs the launch packages and the ros2 command')
     stack = contextlib.ExitStack()
     config.add_cleanup(stack.close)
     scratch = Path(stack.enter_context(
@@ -107,7 +107,7 @@ def pytest_report_header() -> list[str]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this machine lacks something for, with the reason."""
-    for mark, lacking in (('ros2', _missing_for_ros2()), ('launch', _missing_for_launch())):
+    for mark, lacking in (('ros2', _missing_for_ros2()), ('ros2launch', _missing_for_launch())):
         if lacking is not None:
             for item in items:
                 if item.get_closest_marker(mark):

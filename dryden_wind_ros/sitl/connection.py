@@ -76,7 +76,7 @@ class ConnectionTarget:
             'tcp': (5760, 3), 'udpin': (14550, 1), 'udpout': (14550, 1),
         }.get(self.kind, (0, -1))
         instance, offset = divmod(self.port - base, 10)
-        return instance if 0 <= instance < 200 and offset <= last else None
+        return instance if 0 <= instance < 1000 and offset <= last else None
 
 
 def parse_connection(text: str, allow_remote: bool = False, baud: int = 115200

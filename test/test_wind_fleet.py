@@ -1,0 +1,145 @@
+"""Many vehicles in one process, each as if alone."""
+
+import subprocess
+import sys
+
+import pytest
+import rclpy
+from rcl_interfaces.srv import SetParametersAtomically
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rosgraph_msgs.msg import Clock
+from support import free_port, wait_until
+from support.processes import Program
+
+from dryden_wind_interfaces.msg import WindState
+from dryden_wind_ros.nodes import common
+from dryden_wind_ros.sitl.fleet import derived_seed
+
+pytestmark = pytest.mark.ros2
+
+
+class Fleet:
+    """Embedded vehicles in one process, wind_fleet in another, and a user."""
+
+    def __init__(self, folder, count, *fleet_parameters):
+        first = free_port()
+        while first + 10 * count > 60000:
+            first = free_port()
+        self.programs = [Program(
+            folder / 'vehicles.log', 'dryden_wind_ros.sitl.emulator', '--count', str(count),
+            '--connection', f'tcp:127.0.0.1:{first}', '--speedup', '2')]
+        self.file = folder / 'fleet.yaml'
+        self.file.write_text('\n'.join(
+            f'- {{name: v{i}, connection: "tcp:127.0.0.1:{first + 10 * i}"}}'
+            for i in range(count)))
+        self.user = rclpy.create_node('fleet_user')
+        self.heard = {i: [] for i in range(count)}
+        for i in range(count):
+            self.user.create_subscription(
+                WindState, f'/v{i}/wind/state', self.heard[i].append, common.STREAM_QOS)
+        self.clock_pub = self.user.create_publisher(Clock, '/clock', common.STREAM_QOS)
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.user)
+        self.programs.append(Program(
+            folder / 'fleet.log', 'dryden_wind_ros.nodes.wind_fleet', '--ros-args',
+            '-p', f'vehicles_file:={self.file}', '-p', 'mean_wind.speed:=8.0', '-p', 'seed:=3',
+            *(word for p in fleet_parameters for word in ('-p', p))))
+
+    def until(self, condition, timeout, what):
+        def met():
+            self.executor.spin_once(timeout_sec=0.02)
+            return all(program.alive() for program in self.programs) and condition()
+        return wait_until(met, timeout, what, interval=0.0)
+
+    def set(self, node, **values):
+        client = self.user.create_client(
+            SetParametersAtomically, f'{node}/set_parameters_atomically')
+        self.until(client.service_is_ready, 20, f'the parameters of {node}')
+        future = client.call_async(SetParametersAtomically.Request(parameters=[
+            Parameter(k.replace('__', '.'), value=v).to_parameter_msg()
+            for k, v in values.items()]))
+        self.until(future.done, 20, f'an answer of {node}')
+        return future.result().result
+
+    def newest(self):
+        return [states[-1] if states else None for states in self.heard.values()]
+
+    def close(self):
+        for program in reversed(self.programs):
+            program.kill()
+        self.user.destroy_node()
+
+
+@pytest.fixture
+def make_fleet(tmp_path):
+    rclpy.init()
+    made = []
+
+    def make(*args, **kwargs):
+        made.append(Fleet(tmp_path, *args, **kwargs))
+        return made[-1]
+    yield make
+    for fleet in made:
+        fleet.close()
+    rclpy.try_shutdown()
+
+
+def test_each_vehicle_has_its_own_draws_and_its_wind_can_be_changed_alone_or_for_all(make_fleet):
+    fleet = make_fleet(3)
+    fleet.until(lambda: all(s and s.tick > 60 for s in fleet.newest()), 40,
+                'ticks of all three vehicles')
+    assert [s.seed for s in fleet.newest()] == [derived_seed(3, i) for i in range(3)]
+    assert len({s.u for s in fleet.newest()}) == 3
+    for states in fleet.heard.values():
+        assert [s.tick for s in states] == list(range(states[0].tick, states[-1].tick + 1))
+
+    assert fleet.set('/wind_fleet', mean_wind__speed=12.0).successful
+    fleet.until(lambda: all(s.mean_wind_speed == 12.0 for s in fleet.newest()), 10,
+                'the new wind at all vehicles')
+    assert fleet.set('/v1/dryden_wind', mean_wind__from_direction=90.0).successful
+    fleet.until(lambda: fleet.newest()[1].mean_wind_from_deg == 90.0, 10, 'the new wind of v1')
+    assert [s.mean_wind_from_deg for s in fleet.newest()] == [270.0, 90.0, 270.0]
+    refused = fleet.set('/wind_fleet', mean_wind__speed=99.0)
+    assert not refused.successful
+    assert 'mean_wind.speed' in refused.reason
+
+    vehicles, nodes = fleet.programs
+    assert nodes.stop() == 0
+    assert nodes.text.count('put back and confirmed') == 3
+    assert 'Traceback' not in nodes.text
+    assert 'unknown' not in nodes.text
+    assert 'Internal Errors' not in vehicles.text
+
+
+def test_one_shared_clock_and_the_same_air_for_all(make_fleet):
+    fleet = make_fleet(2, 'same_air:=true', 'clock:=shared')
+    fleet.until(lambda: fleet.clock_pub.get_subscription_count() == 1, 30, 'the fleet on /clock')
+    fleet.until(lambda: 'put back at the end' in fleet.programs[1].text
+                or fleet.programs[1].text.count('found') >= 2, 30, 'both vehicles')
+    sent = iter(range(1, 10_000))
+
+    def advance():
+        ms = 5 * next(sent)  # a clock of 200 messages a sim second
+        message = Clock()
+        message.clock.sec, message.clock.nanosec = ms // 1000, ms % 1000 * 1_000_000
+        fleet.clock_pub.publish(message)
+        return all(s and s.tick >= 40 for s in fleet.newest())
+    fleet.until(advance, 30, 'tick 40 of the shared clock')
+    both = {s.tick: s for s in fleet.heard[0]}.keys() & {s.tick: s for s in fleet.heard[1]}.keys()
+    assert len(both) > 20
+    first, second = ({s.tick: s for s in fleet.heard[i]} for i in range(2))
+    assert all((first[k].u, first[k].v, first[k].w) == (second[k].u, second[k].v, second[k].w)
+               for k in both)
+    assert first[max(both)].seed == 3
+
+
+def test_a_fleet_that_is_described_wrongly_is_refused_with_one_message(tmp_path):
+    path = tmp_path / 'fleet.yaml'
+    path.write_text('- {name: a}\n- {name: a}\n')
+    result = subprocess.run(
+        [sys.executable, '-m', 'dryden_wind_ros.nodes.wind_fleet', '--ros-args',
+         '-p', f'vehicles_file:={path}'], capture_output=True, text=True, timeout=30, check=False)
+    assert result.returncode == 2
+    assert 'vehicles 1 and 2 are both named a' in result.stderr
+    assert 'Traceback' not in result.stderr
