@@ -165,6 +165,21 @@ def test_a_copter_without_drag_fusion_is_told_what_would_change_it(tmp_path):
         process.end()
 
 
+def test_it_warns_when_the_vehicle_does_not_feel_the_wind_it_is_given(tmp_path):
+    from diagnostic_msgs.msg import DiagnosticStatus
+    with Emulator('--speedup', '20', '--flight', 'hover', '--ignore-wind') as emulator, \
+            Listener() as listener, \
+            bridge(f'connection:={emulator.connection}', f'state_dir:={tmp_path}') as process:
+        listener.send(8.0, 250.0)
+        listener.wait(lambda: (entry := listener.entry('wind effect')) is not None
+                      and entry.level == DiagnosticStatus.WARN, 40,
+                      'the warning after a minute of hover')
+        assert 'leaning 0.0 degrees into the wind of 8.0 m/s' in listener.entry(
+            'wind effect').message
+        process.end()
+    assert process.text.count('ignores SIM_WIND_*') == 1
+
+
 def test_a_wind_that_is_none_is_refused_and_the_one_before_stays(tmp_path):
     with Emulator('--speedup', '10') as emulator, Probe(emulator) as probe, \
             Listener() as listener, \

@@ -27,6 +27,7 @@ from dryden_wind_ros.nodes import common
 from dryden_wind_ros.nodes.common import Parameter
 from dryden_wind_ros.nodes.ekf_wind import PARAMETERS as EKF_PARAMETERS
 from dryden_wind_ros.nodes.ekf_wind import EkfWindFollower, EkfWindSample
+from dryden_wind_ros.nodes.newest import NewestMessage
 from dryden_wind_ros.sitl.connection import ConnectionStringError, parse_connection
 from dryden_wind_ros.sitl.link import Event, Level, LinkLoop, LinkState, LinkStatus
 from dryden_wind_ros.sitl.odometry import Odometry
@@ -37,6 +38,7 @@ from dryden_wind_ros.sitl.session import (
     Session,
     SessionSettings,
 )
+from dryden_wind_ros.sitl.wind_effect import Effect, WindEffectMonitor
 
 PARAMETERS = (
     Parameter('connection', 'tcp:127.0.0.1:5762',
@@ -142,11 +144,13 @@ class MavlinkBridge(Node):
             on_odometry=self._on_odometry, on_message=self._on_message,
             on_restart=self._on_restart, intervals=EKF_INTERVALS, read=EKF_PARAMETERS)
         self._ekf = EkfWindFollower(self.session.flown)
+        self._effect = WindEffectMonitor()
+        self._vehicle_type = -1
         self.create_service(Trigger, 'ekf_wind/check', self._on_check)
         self._own_loop = LinkLoop(self._on_error) if loop is None else None
-        if self._own_loop is not None:
-            self.create_subscription(
-                self._messages.SimWind, 'sim_wind', self.take_sim_wind, common.LATCHED_QOS)
+        self._winds = NewestMessage(
+            self, self._messages.SimWind, 'sim_wind', common.LATCHED_QOS,
+            self.take_sim_wind) if loop is None else None
         self._refused_wind = ''
         # Wall time: it has to say what is wrong just when the vehicle's time stands still.
         self.create_timer(1.0, self._on_second, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -155,6 +159,8 @@ class MavlinkBridge(Node):
             loop = self._own_loop
             loop.start()
         self.session.start(loop)
+        if self._winds is not None:
+            self._winds.start()
 
     # -- from ROS
 
@@ -174,6 +180,7 @@ class MavlinkBridge(Node):
 
     def _on_second(self) -> None:
         link, parameters = self.session.status()
+        self._vehicle_type = link.vehicle_type
         if link.state is not LinkState.UP:
             silent = self._ekf.nothing_heard(1.0)
             if silent is not None:
@@ -204,6 +211,11 @@ class MavlinkBridge(Node):
         self._ekf.height = sample.position[2]
         if self._sample_feed is not None:
             self._sample_feed(sample)
+        ekf = self._ekf.newest
+        if ekf is not None and self._effect.odometry(
+                sample.time_ms / 1000, self._vehicle_type, sample.position[2], sample.velocity,
+                sample.orientation, (ekf.flown_e, ekf.flown_n)):
+            self._report_effect()
         if self._odometry_publisher is None \
                 or not self._odometry_publisher.get_subscription_count():
             return
@@ -229,8 +241,15 @@ class MavlinkBridge(Node):
             # The heading at the moment of the first guess is what the take-off is judged by.
             self._advise()
         self._publish_ekf_wind(sample)
+        if self._effect.estimate(sample.state, (sample.flown_e, sample.flown_n)):
+            self._report_effect()
+
+    def _report_effect(self) -> None:
+        if self._effect.result.effect is Effect.NOT_FELT:
+            self.get_logger().warning(self._effect.result.text)
 
     def _on_restart(self) -> None:
+        self._effect = WindEffectMonitor()
         self._ekf.restart(self.session.link.system)
 
     def _advise(self) -> None:
@@ -318,6 +337,7 @@ class MavlinkBridge(Node):
                 'sent': parameters.sent, 'echoed': parameters.echoed,
                 'winds received': parameters.winds, 'winds dropped': parameters.winds_dropped}),
             self._ekf_diagnostics(name),
+            self._effect_diagnostics(name),
         ]
         self._publish(self._diagnostics_publisher, message)
 
@@ -338,11 +358,19 @@ class MavlinkBridge(Node):
                 'error': f'{sample.error_speed:.2f} m/s, {sample.error_direction:.0f} deg',
                 'advice': as_text(current)})
 
+    def _effect_diagnostics(self, name: str) -> DiagnosticStatus:
+        result = self._effect.result
+        level = DiagnosticStatus.WARN if result.effect is Effect.NOT_FELT else DiagnosticStatus.OK
+        return common.status(f'{name}: wind effect', level, result.text,
+                             {'wind given': result.effect.value})
+
     # -- the end
 
     def begin_close(self) -> None:
         """Stop publishing and begin to put SITL back as it was found."""
         self._publishing = False
+        if self._winds is not None:
+            self._winds.stop()
         self.session.begin_restore()
 
     def finish_close(self, timeout: float) -> None:

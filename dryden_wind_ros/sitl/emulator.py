@@ -467,6 +467,8 @@ def _parser() -> argparse.ArgumentParser:
                         help='PARAM_VALUE echoes lost')
     faults.add_argument('--clock-loss', type=float, default=0.0, metavar='FRACTION',
                         help='SYSTEM_TIME messages lost')
+    faults.add_argument('--ignore-wind', action='store_true',
+                        help='take SIM_WIND_* and fly in still air, as with an external simulator')
     faults.add_argument('--seed', type=int, default=1, help='of all that is random here')
     output = parser.add_argument_group('output')
     output.add_argument('--truth', type=Path, metavar='FILE',
@@ -484,7 +486,7 @@ def _configs(options: argparse.Namespace, say: Callable[[str], None]) -> list[Ve
         speedup=options.speedup, flight=options.flight, takeoff_altitude=options.takeoff_alt,
         home=options.home, eeprom=options.eeprom, clock=options.clock_jitter, drag=options.drag,
         airspeed=not options.no_airspeed, echo_loss=options.echo_loss,
-        clock_loss=options.clock_loss, seed=options.seed,
+        clock_loss=options.clock_loss, ignore_wind=options.ignore_wind, seed=options.seed,
         without_parameters=tuple(options.without_param), simulator=not options.no_sim_params,
         refused_parameters=tuple(options.refuse), refusal=options.refusal,
         origin_after=options.origin_after, wait_for_client=options.wait_client,

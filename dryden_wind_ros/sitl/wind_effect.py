@@ -49,6 +49,7 @@ LEAN_FELT_DEG = 2.5
 
 _HOVER_SPEED = 1.0    # m/s over the ground
 _HOVER_HEIGHT = 3.0   # m
+_SAMPLE_S = 0.19      # s between two samples of odometry that are looked at
 _GAP_S = 2.0          # s without a sample ends a block
 _ROTORCRAFT = frozenset((2, 3, 4, 13, 14, 15, 29, 35))  # MAV_TYPE
 
@@ -80,7 +81,7 @@ class WindEffect:
 class WindEffectMonitor:
     """Watches one vehicle. All times are its own, seconds since boot.
 
-    Call `estimate` with each state of EKF3's wind and `odometry` with each sample, both with the
+    Call `estimate` with states of EKF3's wind and `odometry` with samples, both with the
     wind given (`FlownWind.at`). `result` holds the newest judgement.
 
     Parameters
@@ -94,6 +95,7 @@ class WindEffectMonitor:
                                  'long hover, in wind of 4 m/s or more')
         self._estimate = _Block(block)
         self._lean = _Block(block)
+        self._sampled_at = -math.inf
         self._counted = block * 2.0 / 3.0
 
     def estimate(self, state: EkfWindState, given: Sequence[float]) -> bool:
@@ -146,6 +148,9 @@ class WindEffectMonitor:
         bool
             Whether the judgement changed.
         """
+        if 0.0 <= t - self._sampled_at < _SAMPLE_S:
+            return False
+        self._sampled_at = t
         if vehicle_type not in _ROTORCRAFT or not height > _HOVER_HEIGHT \
                 or not math.hypot(*velocity) < _HOVER_SPEED:
             self._lean.clear()

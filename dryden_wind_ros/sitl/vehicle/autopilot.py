@@ -341,6 +341,8 @@ class Autopilot:
         self._profile = (int(get('SIM_WIND_T', 0)), get('SIM_WIND_T_ALT', 60.0),
                          get('SIM_WIND_T_COEF', 0.01))
         self._turbulence_set = get('SIM_WIND_TURB')
+        if self.config.ignore_wind:
+            self._set_wind, self._turbulence_set = (0.0, 180.0, 0.0), 0.0
         self._settled = self._air_stale = False
 
     def _filter_wind(self, t_us: int) -> None:

@@ -80,6 +80,8 @@ class VehicleConfig:
         Plane with an airspeed sensor in use.
     echo_loss, clock_loss : float
         Fractions of PARAM_VALUE echoes and of SYSTEM_TIME messages that get lost.
+    ignore_wind : bool
+        SIM_WIND_* are taken and do nothing, as under an external simulator (JSON).
     seed : int
         Of everything random here: losses, sensor noise, SIM_WIND_TURB.
     without_parameters : tuple of str
@@ -115,6 +117,7 @@ class VehicleConfig:
     airspeed: bool = True
     echo_loss: float = 0.0
     clock_loss: float = 0.0
+    ignore_wind: bool = False
     seed: int = 1
     without_parameters: tuple[str, ...] = ()
     simulator: bool = True
