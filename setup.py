@@ -28,6 +28,7 @@ setup(
             'dryden_wind = dryden_wind_ros.nodes.dryden_wind:main',
             'mavlink_bridge = dryden_wind_ros.nodes.mavlink_bridge:main',
             'wind_fleet = dryden_wind_ros.nodes.wind_fleet:main',
+            'gazebo_wind = dryden_wind_ros.nodes.gazebo_wind:main',
             'wind_markers = dryden_wind_ros.nodes.wind_markers:main',
             'ekf_replay = dryden_wind_ros.tools.ekf_replay:main',
             'ekf_wind_log = dryden_wind_ros.tools.ekf_wind_log:main',
