@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import gzip
 import io
 import math
 import os
+import random
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import ekf_flights as flights
 from support.dataflash import DataflashWriter, write_flight
@@ -23,8 +25,6 @@ from dryden_wind_ros.ekf.phase import WindPhase
 from dryden_wind_ros.tools import ekf_replay, ekf_wind_log
 from dryden_wind_ros.tools.ekf_replay import LogFileError
 from dryden_wind_ros.tools.ekf_wind_log import read_wind_log
-
-FLIGHTS = sorted(flights.MEAN_WIND_FROM)
 
 
 @pytest.fixture(scope='module')
@@ -62,11 +62,20 @@ def names(log):
 
 # -- phases from a dataflash log -------------------------------------------------------------------
 
-@pytest.mark.parametrize(('name', 'core'), [*((name, 0) for name in FLIGHTS), ('quadplane', 1)])
-def test_every_row_has_the_true_phase(name, core, tmp_path):
-    log = read_wind_log(write_flight(name, tmp_path / 'f.BIN', core=core, parameters=False))
+def assert_true_phases(log, name):
     assert names(log) == [phase for _, phase in flights.truth(name)]
     assert log.t.tolist() == pytest.approx([t for t, _ in flights.truth(name)], abs=1e-6)
+
+
+def test_every_row_has_the_true_phase(plane):
+    assert_true_phases(plane, 'plane_tas')
+
+
+@pytest.mark.parametrize(('name', 'core'), [('copter_drag', 0), ('copter_nodrag', 0),
+                                            ('plane_no_tas', 0), ('quadplane', 1)])
+def test_every_row_has_the_true_phase_in_other_vehicles(name, core, tmp_path):
+    log = read_wind_log(write_flight(name, tmp_path / 'f.BIN', core=core, parameters=False))
+    assert_true_phases(log, name)
 
 
 def test_estimate_is_that_of_the_core_in_use(plane):
@@ -271,6 +280,40 @@ def test_telemetry_log_with_rubbish_in_the_middle(tmp_path):
     whole = len(flights.messages('plane_no_tas'))
     assert whole - 60 <= len(list(reader)) <= whole
     assert reader.bad_bytes >= 700
+
+
+@functools.cache
+def plain_tlog():
+    return gzip.decompress(flights.tlog_path('plane_no_tas').read_bytes())[:20_000]
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(st.integers(0, 19_999), st.integers(0, 255)), max_size=40),
+       st.integers(0, 20_000), st.integers(0, 20_000))
+def test_damaged_telemetry_log_gives_what_is_whole(tmp_path_factory, changes, cut_from, cut_to):
+    data = bytearray(plain_tlog())
+    for at, value in changes:
+        data[at] = value
+    if cut_from < cut_to:
+        del data[cut_from:cut_to]
+    path = tmp_path_factory.mktemp('damaged') / 'f.tlog'
+    path.write_bytes(data)
+    reader = ekf_replay.TlogReader(path)
+    whole = {bytes(heard.get_msgbuf()) for _, heard in flights.messages('plane_no_tas')[:1500]}
+    try:
+        heard = [bytes(one.get_msgbuf()) for _, one in reader]
+    except LogFileError:
+        assert len(changes) > 5 or cut_to - cut_from > 15_000
+        return
+    assert whole.issuperset(heard)
+
+
+@pytest.mark.parametrize('start', [b'\x89PNG\r\n', b'PK\x03\x04', b'ID3'])
+def test_other_binary_files_are_no_telemetry(start, tmp_path):
+    path = tmp_path / 'file'
+    path.write_bytes(start + random.Random(1).randbytes(20_000))
+    with pytest.raises(LogFileError, match='no MAVLink'):
+        list(ekf_replay.TlogReader(path, ekf_replay.MESSAGES))
 
 
 # -- the command lines -----------------------------------------------------------------------------
