@@ -152,6 +152,7 @@ class MavlinkBridge(Node):
             self, self._messages.SimWind, 'sim_wind', common.LATCHED_QOS,
             self.take_sim_wind) if loop is None else None
         self._refused_wind = ''
+        self._last_error = ''
         # Wall time: it has to say what is wrong just when the vehicle's time stands still.
         self.create_timer(1.0, self._on_second, clock=Clock(clock_type=ClockType.STEADY_TIME))
         if loop is None:
@@ -305,9 +306,11 @@ class MavlinkBridge(Node):
             logger.info(event.text)
 
     def _on_error(self, error: BaseException) -> None:
-        if self._publishing and self.context.ok():
-            self.get_logger().error(
-                f'{type(error).__name__} while handling a message: {error}')
+        text = f'{type(error).__name__} while handling a message: {error}'
+        # Once: what one message does, hundreds a second do.
+        if text != self._last_error and self._publishing and self.context.ok():
+            self._last_error = text
+            self.get_logger().error(text)
 
     # -- diagnostics
 
