@@ -77,6 +77,15 @@ def test_a_clock_from_the_epoch_is_counted_from_its_first_tick():
     assert grid.time_ns(2) == ns(start + 0.1)
 
 
+def test_a_jump_to_the_epoch_is_another_clock_and_not_a_gap_of_years():
+    grid = TickGrid()
+    ticks_of(grid, [10.0, 10.05])
+    jump = grid.advance(ns(1_767_225_600.0))
+    assert (jump.step, jump.tick, grid.missed) == (Step.BACK, 0, 0)
+    back = grid.advance(ns(10.1))
+    assert (back.step, back.tick) == (Step.BACK, 202)
+
+
 @given(st.lists(st.integers(0, 10**11), min_size=1, max_size=60))
 def test_no_number_is_given_out_twice_between_restarts(times):
     grid = TickGrid()

@@ -63,7 +63,8 @@ class Step(enum.Enum):
     FORWARD = 'forward'
     """At least one new tick number was reached."""
     BACK = 'back'
-    """Time went back; the tick is the first of a new count."""
+    """Time went back, or forward by more than `EPOCH_CLOCK_S`, which is another clock; the tick is
+    the first of a new count."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,8 @@ class TickGrid:
         if tick <= last:
             return Advance(Step.NONE, last)
         gap = tick - last
+        if gap * TICK_NS > EPOCH_CLOCK_S * 1_000_000_000:
+            return self._start(time_ns, Step.BACK)
         self.tick = tick
         self.missed += gap - 1
         heard = self._heard

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -69,6 +69,15 @@ REPEAT_TICKS = 20
 """An unchanged sim_wind is repeated this often, for those who missed it."""
 
 
+class Finding(NamedTuple):
+    """An entry of the diagnostics, as `common.status` takes it."""
+
+    name: str
+    level: bytes
+    text: str
+    values: Mapping[str, object] = {}
+
+
 class DrydenWindNode(Node):
     """Publishes the air of one vehicle.
 
@@ -78,7 +87,9 @@ class DrydenWindNode(Node):
         Whether clock and odometry come from topics. A fleet in one process has them at hand and
         calls `feed_time` and `feed_odometry` instead, from whichever thread.
     on_sim_wind : callable, optional
-        Called with every SimWind message that is published.
+        Called with every SimWind message that is made.
+    ekf_wind : callable, optional
+        Returns the newest EkfWind message or None; without it, they come from their topic.
     also_known : iterable of str, optional
         Parameters that other nodes of the process know.
     **kwargs
@@ -87,6 +98,7 @@ class DrydenWindNode(Node):
 
     def __init__(self, *, listen: bool = True,
                  on_sim_wind: Callable[[Any], None] | None = None,
+                 ekf_wind: Callable[[], Any] | None = None,
                  also_known: Iterable[str] = (), **kwargs: Any) -> None:
         messages, services = common.interfaces('msg'), common.interfaces('srv')
         super().__init__('dryden_wind', **kwargs)
@@ -112,8 +124,9 @@ class DrydenWindNode(Node):
         # Only the clock wakes this node. The others are taken from their queues when a tick, an
         # answer or the diagnostics need them: that halves the work.
         polled = common.Polled()
-        self._ekf_sub = self.create_subscription(
-            messages.EkfWind, 'ekf_wind', self._on_ekf_wind, common.LATCHED_QOS,
+        self._ekf_source = ekf_wind
+        self._ekf_sub = None if ekf_wind is not None else self.create_subscription(
+            messages.EkfWind, 'ekf_wind', lambda _: None, common.LATCHED_QOS,
             callback_group=polled)
         self._odom_sub = self._clock_sub = self._gate = None
         self._odom_topic, self._clock_topic = 'the link', 'the link'
@@ -134,11 +147,13 @@ class DrydenWindNode(Node):
         self._ekf_wind = _no_ekf_wind(messages)
         self._sent: tuple[Any, ...] = ()
         self._sent_tick = 0
+        self._unheard: Any = None
         self._started_at = time.monotonic()
         self._ticked_at: float | None = None
         self._odometry_at: float | None = None
         self._bad_odometry = 0
         self._bad_odometry_text = ''
+        self._bad_odometry_at = -math.inf
         self._said: set[str] = set()
         self.get_logger().info(
             _in_words(self.air.settings)
@@ -181,6 +196,7 @@ class DrydenWindNode(Node):
 
     def _refuse_odometry(self, error: ValueError) -> None:
         self._bad_odometry += 1
+        self._bad_odometry_at = time.monotonic()
         self._bad_odometry_text = str(error)
         self._say_once('bad odometry', f'{self._odom_topic}: {error}; the message was not used, '
                        'the last good one holds')
@@ -230,13 +246,17 @@ class DrydenWindNode(Node):
             self._said -= {'no clock', 'clock stands'}
         if advanced.restarted:
             self.get_logger().warning(
-                f'sim time went back to {advanced.tick.time_ns * 1e-9:.2f} s: the air begins anew '
-                f'from seed {self.air.settings.seed}, the history is empty')
+                f'sim time went to {advanced.tick.time_ns * 1e-9:.2f} s, back or to another clock: '
+                f'the air begins anew from seed {self.air.settings.seed}, the history is empty')
         self._publish(advanced.tick)
         return advanced.tick
 
-    def _on_ekf_wind(self, message: Any) -> None:
-        self._ekf_wind = message
+    def _take_ekf_wind(self) -> None:
+        if self._ekf_source is not None:
+            self._ekf_wind = self._ekf_source() or self._ekf_wind
+        elif self._ekf_sub is not None:
+            for message in common.take_all(self._ekf_sub):
+                self._ekf_wind = message
 
     # ------------------------------------------------------------------ one tick
 
@@ -252,7 +272,13 @@ class DrydenWindNode(Node):
             profile=settings.profile), _time(tick.time_ns))
         if self._on_sim_wind is not None:
             self._on_sim_wind(message)
-        self._sim_wind_pub.publish(message)
+        # Publishing costs as much as a tick of the air: while nobody listens, what is latched for
+        # those who come later is renewed once a second.
+        with self._lock:
+            heard = self._sim_wind_pub.get_subscription_count() > 0
+            self._unheard = None if heard else message
+            if heard:
+                self._sim_wind_pub.publish(message)
 
     def _publish(self, tick: AirTick) -> None:
         """Publish the air of a tick to those who listen."""
@@ -305,8 +331,7 @@ class DrydenWindNode(Node):
     # ------------------------------------------------------------------ services
 
     def _on_get_history(self, request: Any, response: Any) -> Any:
-        for message in common.take_all(self._ekf_sub):
-            self._on_ekf_wind(message)
+        self._take_ekf_wind()
         response.ekf = self._ekf_wind
         try:
             with self._lock:
@@ -338,12 +363,17 @@ class DrydenWindNode(Node):
 
     def _on_second(self) -> None:
         self._take_odometry()
-        entries = [self._clock_status(), self._odometry_status(), self._air_status()]
-        message = DiagnosticArray(status=entries)
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics_pub.publish(message)
+        with self._lock:
+            latched, self._unheard = self._unheard, None
+            if latched is not None:
+                self._sim_wind_pub.publish(latched)
+        findings = (self._clock_status(), self._odometry_status(), self._air_status())
+        if self._diagnostics_pub.get_subscription_count():
+            message = DiagnosticArray(status=[common.status(*finding) for finding in findings])
+            message.header.stamp = self.get_clock().now().to_msg()
+            self._diagnostics_pub.publish(message)
 
-    def _clock_status(self) -> DiagnosticStatus:
+    def _clock_status(self) -> Finding:
         name = f'{self.get_fully_qualified_name()}: clock'
         topic, now, grid = self._clock_topic, time.monotonic(), self.air.grid
         if self._ticked_at is None:
@@ -354,8 +384,8 @@ class DrydenWindNode(Node):
                          'publish_clock:=true, or remap clock to the topic of your simulator')
             if waited >= PATIENCE_S:
                 self._say_once('no clock', text)
-                return common.status(name, DiagnosticStatus.ERROR, text)
-            return common.status(name, DiagnosticStatus.WARN, f'waiting for {topic}')
+                return Finding(name, DiagnosticStatus.ERROR, text)
+            return Finding(name, DiagnosticStatus.WARN, f'waiting for {topic}')
         values = {'tick': grid.tick, 'rate (Hz)': f'{grid.rate:.2f}', 'missed ticks': grid.missed,
                   'origin (s)': grid.origin_ns * 1e-9}
         silent = now - self._ticked_at
@@ -363,15 +393,15 @@ class DrydenWindNode(Node):
             text = (f'sim time on {topic} stands still for {silent:.0f} s: the simulation is '
                     'paused, or its clock is lost; the wind stays as it is')
             self._say_once('clock stands', text)
-            return common.status(name, DiagnosticStatus.WARN, text, values)
+            return Finding(name, DiagnosticStatus.WARN, text, values)
         if 0.0 < grid.rate < 19.0:
-            return common.status(
+            return Finding(
                 name, DiagnosticStatus.WARN,
                 f'the air changes at {grid.rate:.1f} Hz of sim time, not at 20: {topic} speaks '
                 'too rarely', values)
-        return common.status(name, DiagnosticStatus.OK, '20 ticks per sim second', values)
+        return Finding(name, DiagnosticStatus.OK, '20 ticks per sim second', values)
 
-    def _odometry_status(self) -> DiagnosticStatus:
+    def _odometry_status(self) -> Finding:
         name = f'{self.get_fully_qualified_name()}: odometry'
         topic, now = self._odom_topic, time.monotonic()
         values = {'refused': self._bad_odometry, 'last refusal': self._bad_odometry_text}
@@ -384,15 +414,15 @@ class DrydenWindNode(Node):
                        'the last height and speed'))
             if self._ticked_at is not None and now - self._ticked_at < PATIENCE_S:
                 self._say_once('no odometry', text)
-            return common.status(name, DiagnosticStatus.WARN, text, values)
+            return Finding(name, DiagnosticStatus.WARN, text, values)
         if self._odometry_at is None:
-            return common.status(name, DiagnosticStatus.OK, f'waiting for {topic}', values)
+            return Finding(name, DiagnosticStatus.OK, f'waiting for {topic}', values)
         if self._bad_odometry:
-            return common.status(name, DiagnosticStatus.WARN,
-                                 f'{self._bad_odometry} messages refused', values)
-        return common.status(name, DiagnosticStatus.OK, 'height and airspeed known', values)
+            return Finding(name, DiagnosticStatus.WARN,
+                           f'{self._bad_odometry} messages refused', values)
+        return Finding(name, DiagnosticStatus.OK, 'height and airspeed known', values)
 
-    def _air_status(self) -> DiagnosticStatus:
+    def _air_status(self) -> Finding:
         name = f'{self.get_fully_qualified_name()}: air'
         settings, newest = self.air.settings, self.air.newest
         values: dict[str, object] = {'seed': settings.seed, 'restarts': self.air.restarts}
@@ -400,7 +430,7 @@ class DrydenWindNode(Node):
             values |= {
                 'gust u, v, w (m/s)': ', '.join(f'{x:.2f}' for x in newest.gust),
                 'height (m)': f'{newest.height:.2f}', 'airspeed (m/s)': f'{newest.airspeed:.2f}'}
-        return common.status(name, DiagnosticStatus.OK, _in_words(settings), values)
+        return Finding(name, DiagnosticStatus.OK, _in_words(settings), values)
 
     def _say_once(self, key: str, text: str) -> None:
         if key not in self._said:
