@@ -7,16 +7,20 @@ import time
 from collections.abc import Callable
 
 
-def wait_until(condition: Callable[[], object], timeout: float, what: str,
+def wait_until(condition: Callable[[], object], timeout: float, what: str | Callable[[], str],
                interval: float = 0.01) -> object:
-    """Return the first true value of ``condition()``; fail after ``timeout`` s naming ``what``."""
+    """Return the first true value of ``condition()``; fail after ``timeout`` s naming ``what``.
+
+    ``what`` may be a function, for news of the moment it failed.
+    """
     deadline = time.monotonic() + timeout
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f'waited {timeout:g} s in vain for {what}')
+            text = what if isinstance(what, str) else what()
+            raise AssertionError(f'waited {timeout:g} s in vain for {text}')
         time.sleep(interval)
 
 

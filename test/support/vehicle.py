@@ -100,7 +100,7 @@ def free_instance() -> int:
 class Probe:
     """A second MAVLink client of the vehicle, independent of the code under test."""
 
-    def __init__(self, emulator: Emulator) -> None:
+    def __init__(self, emulator: Any) -> None:
         self.link = mavutil.mavlink_connection(
             f'tcp:127.0.0.1:{emulator.probe_port}', source_system=200, retries=20,
             reconnect_delay=0.1)
@@ -166,11 +166,12 @@ class Probe:
 class Process:
     """A Python subprocess whose lines are kept."""
 
-    def __init__(self, arguments: Sequence[str], env: dict[str, str] | None = None) -> None:
+    def __init__(self, arguments: Sequence[str], env: dict[str, str] | None = None,
+                 commands: bool = False) -> None:
         self.output: list[str] = []
         self.process = subprocess.Popen(
             [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, env=env)
+            stdin=subprocess.PIPE if commands else subprocess.DEVNULL, text=True, env=env)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
