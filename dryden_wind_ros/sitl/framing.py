@@ -16,6 +16,9 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 _V1, _V2 = 0xFE, 0xFD
 _HEARTBEAT = mavlink.MAVLINK_MSG_ID_HEARTBEAT
 
+#: What a step back in the numbers of frames weighs against a step on, and what is too much.
+_STEP_BACK, _TANGLED = 60, 200
+
 
 class FrameParser:
     """Splits a byte stream into MAVLink 1 and 2 frames and decodes the wanted ones.
@@ -31,6 +34,13 @@ class FrameParser:
         Where wanted messages must come from; 0: from anybody. HEARTBEATs of all are decoded.
     frames, bad : int
         Well-formed frames seen, and bytes or frames thrown away.
+    heard : int
+        Frames of the followed system and component since `follow`.
+
+    Notes
+    -----
+    Every sender numbers its frames. Numbers that step back again and again are two senders with one
+    id on one link; times do not tell them apart if both were started together.
     """
 
     def __init__(self, wanted: Iterable[int]) -> None:
@@ -39,12 +49,38 @@ class FrameParser:
         self.component = 0
         self.frames = 0
         self.bad = 0
+        self.heard = 0
+        self._number = self._checksum = -1
+        self._tangle = 0
         self._buffer = bytearray()
         self._codec = mavlink.MAVLink(None)
 
     def reset(self) -> None:
         """Forget a half-read frame."""
         self._buffer.clear()
+
+    def follow(self, system: int, component: int) -> None:
+        """Want messages of this sender only (0: of anybody), and begin to judge its numbers."""
+        self.system, self.component = system, component
+        self.heard = 0
+        self._number = self._checksum = -1
+        self._tangle = 0
+
+    @property
+    def tangled(self) -> bool:
+        """Whether two senders seem to use the followed id."""
+        return self._tangle >= _TANGLED
+
+    def _count(self, number: int, checksum: int) -> None:
+        step = (number - self._number) & 0xFF
+        if step == 0 and checksum == self._checksum:
+            return  # the same frame, by two ways
+        if self.heard and (step == 0 or step > 127):
+            self._tangle = min(self._tangle + _STEP_BACK, 2 * _TANGLED)
+        elif self._tangle:
+            self._tangle -= 1
+        self.heard += 1
+        self._number, self._checksum = number, checksum
 
     def feed(self, data: bytes) -> list[Any]:
         """Return the wanted messages (pymavlink's objects) that `data` completes.
@@ -95,6 +131,10 @@ class FrameParser:
                 good = self._checksum_fits(start, end, ident)
             if good:
                 self.frames += 1
+                if system == self.system and component == self.component:
+                    tail = end - (15 if magic == _V2 and flags & 1 else 2)
+                    self._count(buffer[start + (4 if magic == _V2 else 2)],
+                                buffer[tail] | buffer[tail + 1] << 8)
                 start = end
             else:
                 self.bad += 1

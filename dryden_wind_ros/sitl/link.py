@@ -50,6 +50,11 @@ _REORDER_MS = 300
 _BACK_IN_A_ROW = 3
 #: A step forward by this much is no step of one vehicle's clock.
 _JUMP_MS = 1000
+#: A step forward by this much is believed when a second message has it too.
+_AHEAD_MS = 10_000
+#: So many frames tell whether two vehicles use one system id.
+_ENOUGH_FRAMES = 60
+_ONE_VEHICLE_AGAIN_S = 5.0
 
 
 class Level(enum.IntEnum):
@@ -246,10 +251,12 @@ class Link:
         self._armed = False
         self._time_ms: int | None = None
         self._back: deque[int] = deque(maxlen=_BACK_IN_A_ROW)
+        self._ahead: int | None = None
         #: Whether the newest time is from before this connection.
         self._stale_time = False
         self._suspected_at = float('-inf')
         self._interleaved: deque[float] = deque(maxlen=5)
+        self._two_heard_at = float('-inf')
         self._old_time_ms: int | None = None
         self._restarted_at = 0.0
         self._connections = 0
@@ -279,6 +286,11 @@ class Link:
     def ambiguous(self) -> bool:
         """Whether two vehicles seem to answer with the same system id."""
         return 'ambiguous' in self._problems
+
+    @property
+    def sure(self) -> bool:
+        """Whether enough was heard of the vehicle to know that it is one."""
+        return self.up and not self.ambiguous and self._parser.heard >= _ENOUGH_FRAMES
 
     def fileno(self) -> int:
         """Return the file descriptor to wait on, -1 while there is none."""
@@ -358,12 +370,13 @@ class Link:
         self._connected_at = self._last_heard = now
         self._next_heartbeat = self._next_check = now
         self._parser.reset()
-        self._parser.system = self._parser.component = 0
+        self._parser.follow(0, 0)
         self._heard.clear()
         self._sender = None
         self.system = 0
         self._asking = None
         self._back.clear()
+        self._ahead = None
         self._stale_time = self._time_ms is not None
         self._state = LinkState.NOTHING_HEARD
         self._problems.pop('connect', None)
@@ -470,6 +483,8 @@ class Link:
                     self._dispatch(message, sender)
                     if self._port is not port:
                         return
+                if self._parser.tangled:
+                    self._two_vehicles('the numbers of their messages jump to and fro')
             if port.drained:
                 break
 
@@ -484,7 +499,7 @@ class Link:
             # Ours is gone: this may be the same vehicle, started again with a new port.
             self._sender = None
             self.system = 0
-            self._parser.system = self._parser.component = 0
+            self._parser.follow(0, 0)
             return True
         return self._another(sender)
 
@@ -534,7 +549,7 @@ class Link:
             self._heard[system] = name
             return False
         self.system, self.component = system, component
-        self._parser.system, self._parser.component = system, component
+        self._parser.follow(system, component)
         self._armed = bool(message.base_mode & mavlink.MAV_MODE_FLAG_SAFETY_ARMED)
         self._type = message.type
         self._sender = sender
@@ -556,6 +571,13 @@ class Link:
             self._time_ms = ms
             return True
         if ms >= newest:
+            if ms - newest > _AHEAD_MS:
+                ahead, self._ahead = self._ahead, ms
+                if ahead is None or abs(ms - ahead) > _AHEAD_MS:
+                    return False
+            elif self._ahead is not None and ident == _SYSTEM_TIME:
+                self._interleave()
+            self._ahead = None
             if ident == _SYSTEM_TIME:
                 if self._back or self._old_timeline(ms, ms - newest):
                     self._interleave()
@@ -587,11 +609,15 @@ class Link:
     def _interleave(self) -> None:
         """Count times that jump to and fro: no vehicle does that, two with one system id do."""
         self._interleaved.append(self._now)
-        if len(self._interleaved) == 5 and self._now - self._interleaved[0] < 5.0 \
-                and not self.ambiguous:
+        if len(self._interleaved) == 5 and self._now - self._interleaved[0] < 5.0:
+            self._two_vehicles('time jumps to and fro')
+
+    def _two_vehicles(self, why: str) -> None:
+        self._two_heard_at = self._now
+        if not self.ambiguous:
             text = (f'{self.target.text}: two vehicles seem to answer with system id {self.system} '
-                    '(time jumps to and fro), so no wind is written; give each its own '
-                    '--sysid, or its own connection')
+                    f'({why}), so no wind is written; give each its own --sysid, or its own '
+                    'connection')
             self._problems['ambiguous'] = text
             self._tell(Level.ERROR, text)
 
@@ -605,6 +631,7 @@ class Link:
         self._restarts += 1
         self._stale_time = False
         self._back.clear()
+        self._ahead = None
         self._clock_heard.clear()
         self._ask_again()
         self._on_vehicle(True)
@@ -622,10 +649,10 @@ class Link:
             self._next_check = now + 0.1
             if now - self._last_heard > _QUIET_S:
                 self._explain_quiet(now)
-            if self._interleaved and now - self._interleaved[-1] > 5.0:
+            if self.ambiguous and now - self._two_heard_at > _ONE_VEHICLE_AGAIN_S:
                 self._interleaved.clear()
-                if self._problems.pop('ambiguous', None):
-                    self._tell(Level.INFO, f'{self.target.text}: one vehicle is heard again')
+                del self._problems['ambiguous']
+                self._tell(Level.INFO, f'{self.target.text}: one vehicle is heard again')
         if self.up and self._state is LinkState.UP:
             self._ask(now)
 

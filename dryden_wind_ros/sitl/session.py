@@ -186,7 +186,7 @@ class Session:
             self.parameters.set_wind(wind)
         if self.link.up:
             heard = self.link.last_heard
-            self.parameters.poll(now, self.link.time, heard, not self.link.ambiguous)
+            self.parameters.poll(now, self.link.time, heard, self.link.sure)
             if not self.reader.done:
                 self.reader.poll(now, heard)
         if self._restore_asked and self.parameters.restored:
