@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import threading
 import time
+import tty
 
 import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
@@ -28,14 +30,15 @@ ATTITUDE = mavlink.MAVLINK_MSG_ID_ATTITUDE
 class Watched:
     """A link served by its own thread, and everything it said."""
 
-    def __init__(self, connection: str, **options) -> None:
+    def __init__(self, connection: str, allow_remote: bool = False, **options) -> None:
         self.messages = []
         self.events = []
         self.errors = []
         self.vehicles = []
         self.loop = LinkLoop(self.errors.append)
-        self.link = Link(parse_connection(connection), on_message=self.messages.append,
-                         on_event=self.events.append, on_vehicle=self.vehicles.append, **options)
+        self.link = Link(
+            parse_connection(connection, allow_remote), on_message=self.messages.append,
+            on_event=self.events.append, on_vehicle=self.vehicles.append, **options)
 
     def __enter__(self) -> Watched:
         self.loop.start()
@@ -366,3 +369,23 @@ def test_ten_thousand_random_frames_on_the_link_do_no_harm():
             stop.set()
             reader.join()
             client.close()
+
+
+def test_a_serial_device_is_a_link_too():
+    pytest.importorskip('serial', reason='pyserial is optional')
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    codec = mavlink.MAVLink(None, 9, 1)
+    beat = mavlink.MAVLink_heartbeat_message(
+        2, mavlink.MAV_AUTOPILOT_ARDUPILOTMEGA, 0, 0, 3, 3).pack(codec)
+    try:
+        with Watched(f'{os.ttyname(slave)},57600', allow_remote=True) as watched:
+            def found() -> bool:
+                os.write(master, beat)
+                return watched.link.status().system_id == 9
+            wait_until(found, 5, 'the vehicle on the serial device', interval=0.05)
+            answers = os.read(master, 4096)
+            assert mavlink.MAVLink(None).parse_buffer(answers)
+    finally:
+        os.close(slave)
+        os.close(master)
