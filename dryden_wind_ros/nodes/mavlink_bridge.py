@@ -128,6 +128,7 @@ class MavlinkBridge(Node):
         self._ekf_wind_publisher = self.create_publisher(
             self._messages.EkfWind, 'ekf_wind', common.LATCHED_QOS)
         self._ekf_phase: WindPhase | None = None
+        self._ekf_unheard = False
         # Silence is published by the executor's thread, everything else by the link's.
         self._ekf_lock = threading.Lock()
         self._diagnostics_publisher = self.create_publisher(
@@ -186,8 +187,11 @@ class MavlinkBridge(Node):
             silent = self._ekf.nothing_heard(1.0)
             if silent is not None:
                 self._publish_ekf_wind(silent)
+        if self._ekf_unheard and self._ekf.newest is not None:
+            self._publish_ekf_wind(self._ekf.newest)
         self._advise()
-        self._publish_diagnostics(link, parameters)
+        if self._diagnostics_publisher.get_subscription_count():
+            self._publish_diagnostics(link, parameters)
 
     def _on_check(self, _: Any, response: Any) -> Any:
         response.success = self.session.reader.done and self._ekf.newest is not None
@@ -241,7 +245,11 @@ class MavlinkBridge(Node):
         if sample.state.phase is not before:
             # The heading at the moment of the first guess is what the take-off is judged by.
             self._advise()
-        self._publish_ekf_wind(sample)
+        if sample.state.phase is not before or self._ekf_wind_publisher.get_subscription_count():
+            self._publish_ekf_wind(sample)
+        else:
+            # What is latched for those who come later is renewed once a second.
+            self._ekf_unheard = True
         if self._effect.estimate(sample.state, (sample.flown_e, sample.flown_n)):
             self._report_effect()
 
@@ -265,12 +273,22 @@ class MavlinkBridge(Node):
 
     def _publish_ekf_wind(self, sample: EkfWindSample) -> None:
         with self._ekf_lock:
-            self._fill_ekf_wind(sample)
+            self._ekf_unheard = False
+            self._fill_ekf_wind(self._ekf_wind, sample)
             self._publish(self._ekf_wind_publisher, self._ekf_wind)
 
-    def _fill_ekf_wind(self, sample: EkfWindSample) -> None:
+    def ekf_wind(self) -> Any:
+        """Return the newest EkfWind message, None before the first; from any thread."""
+        sample = self._ekf.newest
+        if sample is None:
+            return None
+        message = self._messages.EkfWind()
+        message.header.frame_id = self.parameters['frame_id']
+        self._fill_ekf_wind(message, sample)
+        return message
+
+    def _fill_ekf_wind(self, message: Any, sample: EkfWindSample) -> None:
         state = sample.state
-        message = self._ekf_wind
         stamp = message.header.stamp
         stamp.sec, stamp.nanosec = _stamp(round(state.t * 1000))
         message.phase, message.phase_name = int(state.phase), state.phase_name

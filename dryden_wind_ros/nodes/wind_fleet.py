@@ -7,8 +7,7 @@ Data flow::
 
 The nodes are the ones a single vehicle has, with the same topics, services and parameters, but what
 they tell each other stays inside the process. One thread serves all links and steps the air. The
-other looks after services and timers ten times a second: rclpy's executors look at every entity of
-every node at each wake-up, which a fleet cannot afford at every tick of every vehicle.
+other looks after services and timers ten times a second; see `dryden_wind_ros.nodes.poller`.
 
 With ``clock`` set to ``shared``, one clock topic (Gazebo's) drives all vehicles instead of each
 vehicle's own boot clock.
@@ -23,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.executors import SingleThreadedExecutor, TimeoutException
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RclpyParameter
 from rosgraph_msgs.msg import Clock as ClockMessage
@@ -35,6 +33,7 @@ from dryden_wind_ros.nodes import mavlink_bridge as bridge_module
 from dryden_wind_ros.nodes.common import Parameter
 from dryden_wind_ros.nodes.dryden_wind import DrydenWindNode
 from dryden_wind_ros.nodes.mavlink_bridge import MavlinkBridge
+from dryden_wind_ros.nodes.poller import Poller
 from dryden_wind_ros.sitl import fleet
 from dryden_wind_ros.sitl.fleet import Vehicle
 from dryden_wind_ros.sitl.link import LinkLoop
@@ -81,6 +80,7 @@ class Pair:
         wind |= {'seed': vehicle.seed, **vehicle.wind}
         self.wind = DrydenWindNode(
             listen=False, on_sim_wind=lambda message: self.bridge.take_sim_wind(message),
+            ekf_wind=lambda: self.bridge.ekf_wind(),
             also_known=_KNOWN, namespace=vehicle.name, parameter_overrides=_overrides(wind))
         try:
             self.bridge = MavlinkBridge(
@@ -180,16 +180,14 @@ class WindFleet(Node):
 
     def spin(self) -> None:
         """Look after services, timers and the shared clock until ROS is shut down."""
-        executor = SingleThreadedExecutor()
-        for node in (self, *(n for pair in self.pairs for n in (pair.wind, pair.bridge))):
-            executor.add_node(node)
+        poller = Poller((self, *(n for pair in self.pairs for n in (pair.wind, pair.bridge))))
         next_poll = time.monotonic()
         while self.context.ok():
             if self._clock_sub is not None:
                 self._take_clock()
             now = time.monotonic()
             if now >= next_poll:
-                _do_what_is_ready(executor)
+                poller.poll()
                 next_poll = max(next_poll + POLL_S, time.monotonic() + 0.2 * POLL_S)
             pause = next_poll - time.monotonic()
             time.sleep(max(0.0, min(pause, 0.005) if self._clock_sub is not None else pause))
@@ -217,18 +215,6 @@ class WindFleet(Node):
         for pair in self.pairs:
             pair.destroy()
         self.pairs.clear()
-
-
-def _do_what_is_ready(executor: SingleThreadedExecutor) -> None:
-    try:
-        while True:
-            handler, _, node = executor.wait_for_ready_callbacks(timeout_sec=0.0)
-            handler()
-            error = handler.exception()
-            if error is not None and node.context.ok():
-                node.get_logger().error(f'{type(error).__name__} in a callback: {error}')
-    except TimeoutException:
-        pass
 
 
 def _overrides(values: Mapping[str, Any]) -> list[RclpyParameter]:
