@@ -9,6 +9,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from rclpy.impl.implementation_singleton import rclpy_implementation
@@ -56,7 +57,7 @@ class Poller:
         waits.wait(0)
         for pointer in waits.get_ready_entities('service'):
             service, node = self._services[pointer]
-            self._guarded(node, lambda service=service: _answer(service))
+            self._guarded(node, partial(_answer, service))
 
     def _guarded(self, node: Node, callback: Callable[[], object]) -> None:
         try:
