@@ -13,7 +13,7 @@ from rclpy.executors import SingleThreadedExecutor
 from support import free_port, wait_until
 from support.processes import Program
 
-from dryden_wind_interfaces.msg import WindState
+from dryden_wind_interfaces.msg import EkfWind, WindState
 from dryden_wind_ros.nodes import common
 
 pytestmark = pytest.mark.ros2
@@ -32,8 +32,14 @@ class Chain:
         self.ticks = {}
         self.node = rclpy.create_node('user', namespace=name)
         self.node.create_subscription(WindState, 'wind/state', self._on_state, common.CLOCK_QOS)
+        self.phases = []
+        self.node.create_subscription(EkfWind, 'ekf_wind', self._on_ekf_wind, common.STREAM_QOS)
         self.executor = SingleThreadedExecutor()
         self.executor.add_node(self.node)
+
+    def _on_ekf_wind(self, message):
+        if not self.phases or self.phases[-1] != message.phase_name:
+            self.phases.append(message.phase_name)
 
     def _on_state(self, message):
         self.ticks[message.tick] = message
@@ -130,15 +136,29 @@ def test_the_vehicle_flies_in_the_gusts_and_is_left_as_it_was_found(make_chain):
     assert 'Traceback' not in bridge.text + wind.text
 
 
-def set_speedup(port, value):
+def set_parameter(port, name, value):
+    """Set a parameter as a ground station would."""
     link = mavutil.mavlink_connection(f'tcp:127.0.0.1:{port}', source_system=200)
 
     def echoed():
-        link.mav.param_set_send(1, 1, b'SIM_SPEEDUP', value, mavutil.mavlink.MAV_PARAM_TYPE_REAL32)
-        link.mav.param_request_read_send(1, 1, b'SIM_SPEEDUP', -1)
+        link.mav.param_set_send(1, 1, name.encode(), value, mavutil.mavlink.MAV_PARAM_TYPE_REAL32)
+        link.mav.param_request_read_send(1, 1, name.encode(), -1)
         message = link.recv_match(type='PARAM_VALUE', blocking=True, timeout=0.2)
-        return message is not None and message.param_value == value
-    wait_until(echoed, 10, f'SIM_SPEEDUP to be {value}')
+        return (message is not None and message.param_id == name
+                and message.param_value == value)
+    wait_until(echoed, 10, f'{name} to be {value}')
+    link.close()
+
+
+def disarm_by_force(port):
+    link = mavutil.mavlink_connection(f'tcp:127.0.0.1:{port}', source_system=200)
+
+    def acknowledged():
+        link.mav.command_long_send(
+            1, 1, mavutil.mavlink.MAV_CMD_COMPONENT_ARM_DISARM, 0, 0, 21196, 0, 0, 0, 0, 0)
+        message = link.recv_match(type='COMMAND_ACK', blocking=True, timeout=0.5)
+        return message is not None and message.result == 0
+    wait_until(acknowledged, 10, 'the vehicle to be disarmed')
     link.close()
 
 
@@ -159,7 +179,7 @@ def test_a_seed_meets_the_same_air_late_and_with_lost_clock_messages(make_chain)
             waker.close()
         chain.bridge()
         chain.until(lambda chain=chain: chain.ticks, 20, 'the first tick of the air')
-        set_speedup(chain.ports[1], 25.0)
+        set_parameter(chain.ports[1], 'SIM_SPEEDUP', 25.0)
         chain.until(lambda chain=chain: max(chain.ticks) >= end, 60,
                     f'tick {end} of the air ({name})')
         runs[name] = chain.ticks
@@ -179,6 +199,30 @@ def test_a_seed_meets_the_same_air_late_and_with_lost_clock_messages(make_chain)
     assert len(settled) > 300
     assert all((first[k].u, first[k].v, first[k].w) == (late[k].u, late[k].v, late[k].w)
                for k in settled)
+
+
+def test_ekf_wind_goes_through_every_phase_of_a_flight_with_a_gps_outage(make_chain):
+    chain = make_chain('phases')
+    # The origin of EKF3, and with it the take-off, waits until the bridge has seen the ground.
+    chain.vehicle('--vehicle', 'plane', '--flight', 'loiter', '--speedup', '8',
+                  '--origin-after', '30')
+    chain.wind()
+    chain.bridge()
+
+    def until(phase, timeout=40):
+        chain.until(lambda: chain.phases and chain.phases[-1] == phase, timeout,
+                    f'the phase {phase}; there were {chain.phases}')
+    until('ground')
+    until('learning')
+    set_parameter(chain.ports[1], 'SIM_GPS1_ENABLE', 0.0)
+    until('coast')
+    set_parameter(chain.ports[1], 'SIM_GPS1_ENABLE', 1.0)
+    until('learning')
+    disarm_by_force(chain.ports[1])
+    until('ground')
+    flight = chain.phases[chain.phases.index('ground'):]
+    assert flight == ['ground', 'inhibited', 'init', 'learning', 'coast', 'relearn', 'learning',
+                      'ground']
 
 
 def test_the_demo_measures_the_air_draws_it_and_puts_everything_back(tmp_path):
