@@ -217,8 +217,9 @@ class MavlinkBridge(Node):
         if self._sample_feed is not None:
             self._sample_feed(sample)
         ekf = self._ekf.newest
-        if ekf is not None and self._effect.odometry(
-                sample.time_ms / 1000, self._vehicle_type, sample.position[2], sample.velocity,
+        seconds = sample.time_ms / 1000
+        if ekf is not None and self._effect.due(seconds) and self._effect.odometry(
+                seconds, self._vehicle_type, sample.position[2], sample.velocity_enu,
                 sample.orientation, (ekf.flown_e, ekf.flown_n)):
             self._report_effect()
         if self._odometry_publisher is None \

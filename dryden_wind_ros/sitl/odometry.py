@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
@@ -44,12 +45,10 @@ class Odometry:
     position : tuple of float
         East, north, up of home, m. East and north are counted from the origin of EKF3, or from the
         first position heard while there is none.
-    orientation : tuple of float
-        Quaternion x, y, z, w that turns body (forward, left, up) to ENU.
-    velocity : tuple of float
-        In the body frame (forward, left, up), m/s.
+    attitude : tuple of float
+        Roll, pitch, yaw of forward-right-down against NED, rad.
     velocity_enu : tuple of float
-        The same velocity towards east, north and up, m/s.
+        Towards east, north and up, m/s.
     angular_velocity : tuple of float
         In the body frame (forward, left, up), rad/s.
     local : bool
@@ -58,11 +57,27 @@ class Odometry:
 
     time_ms: int
     position: Vector
-    orientation: tuple[float, float, float, float]
-    velocity: Vector
+    attitude: Vector
     velocity_enu: Vector
     angular_velocity: Vector
     local: bool
+
+    # The gusts need neither of these, and they cost more than all else here.
+
+    @cached_property
+    def orientation(self) -> tuple[float, float, float, float]:
+        """Quaternion x, y, z, w that turns body (forward, left, up) to ENU."""
+        return enu_orientation(*self.attitude)
+
+    @cached_property
+    def velocity(self) -> Vector:
+        """Velocity in the body frame (forward, left, up), m/s."""
+        x, y, z, w = self.orientation
+        east, north, up = self.velocity_enu
+        forward, left, upward = (
+            row[0] * east + row[1] * north + row[2] * up
+            for row in quat2mat((w, x, y, z)).T.tolist())
+        return forward, left, upward
 
 
 def enu_orientation(roll: float, pitch: float, yaw: float) -> tuple[float, float, float, float]:
@@ -86,8 +101,6 @@ class OdometryBuilder:
     def reset(self) -> None:
         """Forget everything, as after a restart of the vehicle."""
         self._attitude: Any = None
-        self._orientation = (0.0, 0.0, 0.0, 1.0)
-        self._to_body: Any = None
         self._local_ms: int | None = None
         self._local_up = 0.0
         self._global_ms: int | None = None
@@ -108,7 +121,6 @@ class OdometryBuilder:
                        message.rollspeed, message.pitchspeed, message.yawspeed)
             if all(map(math.isfinite, numbers)):
                 self._attitude = message
-                self._to_body = None
             return None
         if ident == LOCAL_POSITION_NED:
             position = (message.y, message.x, -message.z)
@@ -159,12 +171,6 @@ class OdometryBuilder:
         attitude = self._attitude
         if attitude is None:
             return None
-        if self._to_body is None:
-            self._orientation = enu_orientation(attitude.roll, attitude.pitch, attitude.yaw)
-            x, y, z, w = self._orientation
-            self._to_body = quat2mat((w, x, y, z)).T.tolist()
-        east, north, up = velocity
-        body = tuple(row[0] * east + row[1] * north + row[2] * up for row in self._to_body)
         return Odometry(
-            time_ms, position, self._orientation, body,  # type: ignore[arg-type]
-            velocity, (attitude.rollspeed, -attitude.pitchspeed, -attitude.yawspeed), local)
+            time_ms, position, (attitude.roll, attitude.pitch, attitude.yaw), velocity,
+            (attitude.rollspeed, -attitude.pitchspeed, -attitude.yawspeed), local)

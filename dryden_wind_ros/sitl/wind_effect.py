@@ -124,6 +124,10 @@ class WindEffectMonitor:
                 f'that SITL was given, over the last {self._counted:.0f} s')
         return self._judge(share < SHARE_NONE, share > SHARE_FELT, text)
 
+    def due(self, t: float) -> bool:
+        """Return whether `odometry` would use a sample of vehicle time `t`, s."""
+        return not 0.0 <= t - self._sampled_at < _SAMPLE_S
+
     def odometry(self, t: float, vehicle_type: int, height: float, velocity: Sequence[float],
                  orientation: Sequence[float], given: Sequence[float]) -> bool:
         """Take a sample of where the vehicle is.
@@ -148,7 +152,7 @@ class WindEffectMonitor:
         bool
             Whether the judgement changed.
         """
-        if 0.0 <= t - self._sampled_at < _SAMPLE_S:
+        if not self.due(t):
             return False
         self._sampled_at = t
         if vehicle_type not in _ROTORCRAFT or not height > _HOVER_HEIGHT \
