@@ -8,7 +8,7 @@ setup(
     name=package_name,
     version='0.1.0',
     packages=find_packages(include=[package_name, f'{package_name}.*']),
-    package_data={package_name: ['py.typed']},
+    package_data={package_name: ['py.typed'], f'{package_name}.report': ['page.css', 'page.js']},
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{package_name}']),
         (f'share/{package_name}', ['package.xml']),
@@ -34,6 +34,7 @@ setup(
             'ekf_wind_log = dryden_wind_ros.tools.ekf_wind_log:main',
             'wind_top = dryden_wind_ros.tools.wind_top:main',
             'sitl_emulator = dryden_wind_ros.sitl.emulator:main',
+            'wind_report = dryden_wind_ros.tools.wind_report:main',
         ],
     },
 )

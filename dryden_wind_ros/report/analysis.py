@@ -10,9 +10,10 @@ did. So the model foretells not only each measured number but also how far off i
 * *Strength*: the mean square of a Gaussian process has the variance 2 sum C_ij^2 / N^2 [1]_. With a
   constant time constant tau over a time T >> tau this is 2 sigma^4 / n with n = T / tau independent
   samples, so sigma is uncertain by 1 / sqrt(2 n) of itself.
-* *Time constant*: phi, the autocorrelation at a lag of one tick, is fitted by least squares (which
-  is maximum likelihood here); its variance is sum P_{k-1} g_k^2 / (sum P_{k-1})^2, so tau is
-  uncertain by sqrt(2 tau / T) of itself: 1 / sqrt(n) with n = T / (2 tau).
+* *Time constant*: one factor r on all rates 1 / tau_k is fitted, phi_k = exp(-r dt / tau_k), by
+  least squares of x_k - phi_k x_{k-1}, weighted by 1 / g_k^2: with a constant tau, the
+  autocorrelation at a lag of one tick. Its variance is 1 / sum (dt phi_k / (tau_k g_k))^2 P_{k-1}, so tau is uncertain
+  by sqrt(2 tau / T) of itself: 1 / sqrt(n) with n = T / (2 tau).
 * *Spectrum*: Welch's method, with Hann windows that overlap by half [2]_. What it gives on average
   is computed from the model's autocovariance and the window; the scatter about it is chi-squared,
   with the degrees of freedom of overlapping windows of unequal power and averaged neighbours.
@@ -85,6 +86,8 @@ class ModelSteps:
         Time constant, s.
     step : ndarray, shape (3, N)
         Factor of one step; differs from `phi` where a gap was stepped at once.
+    euler : ndarray of bool, shape (N,)
+        Whether by method ``euler``.
     state : ndarray, shape (3, N)
         Gust without `scale`, m/s.
     scale : ndarray, shape (N,)
@@ -99,6 +102,7 @@ class ModelSteps:
     variance: FloatArray
     tau: FloatArray
     step: FloatArray
+    euler: BoolArray
     state: FloatArray
     scale: FloatArray
 
@@ -150,7 +154,8 @@ def model_steps(air: Air, settings: Sequence[Settings]) -> ModelSteps:
     variance = _variances(blowing, known, from_rest, phi_n**2, gain2, stationary)
     return ModelSteps(
         known=known, single=(known | begun) & (gap == 1), from_rest=from_rest, phi=phi_n,
-        gain=np.sqrt(gain2), variance=variance, tau=tau, step=phi, state=state, scale=scale)
+        gain=np.sqrt(gain2), variance=variance, tau=tau, step=phi, euler=euler,
+        state=state, scale=scale)
 
 
 def _variances(blowing: BoolArray, known: BoolArray, from_rest: BoolArray, phi2: FloatArray,
@@ -297,9 +302,10 @@ class TimeConstant:
     axis : str
         'u', 'v' or 'w'.
     measured, model, error : float
-        Fitted, the model's fitted alike, and the standard error, s.
+        The model's times the factor fitted, the model's (its mean over the flight), and the
+        standard error, s.
     samples : float
-        Independent samples, T / (2 tau).
+        Independent samples, T / (2 tau) where tau is constant.
     lag : ndarray, shape (M,)
         Lags of the curves, s.
     autocorrelation, model_curve : ndarray, shape (M,)
@@ -329,27 +335,42 @@ def time_constants(air: Air, steps: ModelSteps) -> list[TimeConstant]:
     grid, blowing = _on_grid(air, steps)
     found = []
     for i, axis in enumerate(AXES):
+        rate = TICK_S / steps.tau[i, pair]
         before, now = steps.state[i, pair - 1], steps.state[i, pair]
-        p_before = steps.variance[i, pair - 1]
-        square, weight = float(before @ before), float(p_before.sum())
-        if square == 0.0 or weight == 0.0:
+        factor = _fit_rate(before, now, rate, steps.gain[i, pair], steps.euler[pair])
+        if not math.isfinite(factor):
             continue
-        phi = float(now @ before) / square
-        phi_model = float(steps.phi[i, pair] @ p_before) / weight
-        if not (0.0 < phi < 1.0 and 0.0 < phi_model < 1.0):
-            continue
-        tau, tau_model = -TICK_S / math.log(phi), -TICK_S / math.log(phi_model)
-        phi_error = math.sqrt(float(p_before @ steps.gain[i, pair]**2)) / weight
-        error = tau_model**2 / (TICK_S * phi_model) * phi_error
+        slope = rate * np.where(steps.euler[pair], 1.0, steps.phi[i, pair]) / steps.gain[i, pair]
+        samples = float(slope**2 @ steps.variance[i, pair - 1])
+        tau_model = float(steps.tau[i, pair].mean())
+        tau, error = tau_model / factor, tau_model / math.sqrt(samples)
         lags = np.arange(0, max(20, min(round(5.0 * tau_model / TICK_S), len(grid[i]) // 4)))
         lags = lags[::max(1, len(lags) // 150)]
         rows = _some(np.flatnonzero(steps.blowing), _MODEL_ROWS)
         curve = _model_covariance(steps, i, rows, np.ones(len(rows)), lags)
         found.append(TimeConstant(
-            axis, tau, tau_model, error, len(pair) * TICK_S / (2.0 * tau_model),
+            axis, tau, tau_model, error, samples,
             np.asarray(lags * TICK_S, dtype=np.float64),
             _autocorrelation(grid[i], blowing, lags), curve / curve[0]))
     return found
+
+
+def _fit_rate(before: FloatArray, now: FloatArray, rate: FloatArray, gain: FloatArray,
+              euler: BoolArray) -> float:
+    """Return the factor on `rate` that fits best (Gauss-Newton); NaN if there is none."""
+    factor = 1.0
+    for _ in range(50):
+        phi = np.where(euler, 1.0 - factor * rate, np.exp(-factor * rate))
+        slope = -rate * np.where(euler, 1.0, phi) * before / gain
+        residual = (now - phi * before) / gain
+        weight = float(slope @ slope)
+        if not weight > 0.0:
+            return math.nan
+        step = float(slope @ residual) / weight
+        factor += max(step, -0.5 * factor)  # stays positive
+        if abs(step) < 1e-9:
+            return factor
+    return math.nan
 
 
 def _on_grid(air: Air, steps: ModelSteps) -> tuple[FloatArray, BoolArray]:
@@ -763,16 +784,14 @@ class Tally:
 def tally(air: Air) -> Tally:
     """Count the ticks of a flight."""
     seconds, lost, missed = 0.0, 0, 0
-    bounds = [0, *(np.flatnonzero(np.diff(air.run)) + 1).tolist(), len(air)]
+    # Where the clock went back; the air restarted in flight goes on with its count of ticks.
+    bounds = [0, *(np.flatnonzero((np.diff(air.tick) <= 0) | (np.diff(air.missed) < 0)) + 1),
+              len(air)]
     for first, last in pairwise(bounds):
-        if last <= first:
-            continue
-        seconds += float(air.t[last - 1] - air.t[first])
-        lost += int(air.tick[last - 1] - air.tick[first]) - (last - first - 1)
-        counts = air.missed[first:last]
-        # The node's count goes on through a restart in flight, and begins anew with the clock's.
-        before = air.missed[first - 1] if first and counts[0] >= air.missed[first - 1] else 0
-        missed += int(counts[-1] - (before if first else 0))
+        if last > first:
+            seconds += float(air.t[last - 1] - air.t[first])
+            lost += int(air.tick[last - 1] - air.tick[first]) - (last - first - 1)
+            missed += int(air.missed[last - 1])
     rates = air.rate[air.rate > 0.0]
     return Tally(seconds, len(air), missed if len(air) and (air.missed >= 0).all() else None, lost,
                  float(np.median(rates)) if len(rates) else math.nan,

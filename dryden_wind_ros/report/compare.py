@@ -19,6 +19,9 @@ from dryden_wind_ros.report.flight import AXES, FlightRecord, FloatArray, IntArr
 SAME_GUST = 1e-9
 """Gusts that differ by less are the same, m/s: rounding of files and messages."""
 
+CLOSE_GUST = 0.05
+"""Gusts that differ by less are close, m/s."""
+
 _SAME_DRAW = 1e-6
 
 
@@ -64,8 +67,8 @@ class Comparison:
         How many of them are equal.
     settings : tuple of (str, str, str)
         Settings that differ: name, in a, in b.
-    gusts_same : int
-        Common ticks with equal u, v, w (within 1e-9 m/s).
+    gusts_same, gusts_close : int
+        Common ticks with equal u, v, w (within 1e-9 m/s), and with u, v, w within 0.05 m/s.
     parted : tuple of Parted
         Height, airspeed, u, v, w.
     correlation : ndarray, shape (3,)
@@ -81,6 +84,7 @@ class Comparison:
     draws_same: int
     settings: tuple[tuple[str, str, str], ...]
     gusts_same: int
+    gusts_close: int
     parted: tuple[Parted, ...]
     correlation: FloatArray
     row_a: IntArray
@@ -95,7 +99,8 @@ def compare(a: FlightRecord, in_a: Analysis, b: FlightRecord, in_b: Analysis) ->
         axis=0, initial=0.0)
     same = int((apart < _SAME_DRAW).sum())
     gust_a, gust_b = a.air.gust[:, row_a], b.air.gust[:, row_b]
-    gusts_same = int((np.abs(gust_a - gust_b).max(axis=0, initial=0.0) < SAME_GUST).sum())
+    gust_apart = np.abs(gust_a - gust_b).max(axis=0, initial=0.0)
+    gusts_same = int((gust_apart < SAME_GUST).sum())
     t = a.air.t[row_a]
     parted = [found for found in (
         _part('height', 'm', t, a.air.height[row_a], b.air.height[row_b]),
@@ -105,7 +110,8 @@ def compare(a: FlightRecord, in_a: Analysis, b: FlightRecord, in_b: Analysis) ->
     settings = _differences(a.settings, b.settings)
     verdict, text = _judge(a, b, len(row_a), gusts_same, len(draw_a), same, settings, parted)
     return Comparison(
-        verdict, text, len(row_a), len(draw_a), same, settings, gusts_same, tuple(parted),
+        verdict, text, len(row_a), len(draw_a), same, settings, gusts_same,
+        int((gust_apart < CLOSE_GUST).sum()), tuple(parted),
         np.array([_correlation(gust_a[i], gust_b[i]) for i in range(3)]), row_a, row_b)
 
 
@@ -170,6 +176,9 @@ def _judge(a: FlightRecord, b: FlightRecord, common: int, gusts_same: int, draws
                if name in ('method', 'scale', 'mean_speed', 'gusts')]
         why += [f'{p.name} (up to {p.largest:.2g} {p.unit} apart)' for p in parted[:2]
                 if p.largest > 0.0 and p.name in ('height', 'airspeed')]
+        starts = [int(f.air.tick[0]) for f in (a, b)]
+        if starts[0] != starts[1] and any((f.air.gust[:, 0] == 0.0).all() for f in (a, b)):
+            why.append(f'the start from rest at ticks {starts[0]} and {starts[1]}, which fades')
         cause = f' What parted the gusts: {", ".join(why)}.' if why else ''
         return 'same draws', (f'The same draws in {which} {draws} ticks compared, '
                               f'but not the same gusts: {gusts_same} of {span} are equal.{cause}')

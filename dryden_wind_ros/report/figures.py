@@ -165,8 +165,10 @@ def _stack(rows: int, titles: Sequence[str], **more: Any) -> go.Figure:
 
 def _restart_lines(figure: go.Figure, flight: FlightRecord, t: FloatArray) -> None:
     for start in np.flatnonzero(np.diff(flight.air.run)) + 1:
-        figure.add_vline(x=float(t[start]), line={'dash': 'dot', 'width': 1.5, 'color': '#888'},
-                         annotation={'text': 'air begins anew', 'font': {'size': 10}})
+        at = float(t[start])
+        figure.add_vline(x=at, line={'dash': 'dot', 'width': 1.5, 'color': '#888'})
+        figure.add_annotation(x=at, y=1.0, xref='x', yref='y domain', text='air begins anew',
+                              showarrow=False, xanchor='left', yanchor='top', font={'size': 10})
 
 
 def _with_gaps(t: FloatArray, most: float) -> tuple[FloatArray, Any]:
@@ -228,8 +230,8 @@ def _gust_plot(flight: FlightRecord, analysis: Analysis, store: ColumnStore, pre
                 name='± 2 σ of the model', showlegend=i == 0 and sign > 0.0,
                 meta={'role': 'model'}), row=i + 1, col=1)
     _restart_lines(figure, flight, flight.air.timeline())
-    return Plot(f'{prefix}-gust', 'Gust', 'The gust along the mean wind (u), to its right seen from '
-                'above (v) and up (w).', figure, 520, prefix)
+    return Plot(f'{prefix}-gust', 'Gust', 'The gust along the mean wind (u), to its right seen '
+                'from above (v) and up (w).', figure, 540, prefix)
 
 
 def _wind_plot(flight: FlightRecord, store: ColumnStore, prefix: str, t: FloatArray,
@@ -342,16 +344,17 @@ def _ekf_plot(flight: FlightRecord, analysis: Analysis, store: ColumnStore, pref
     return Plot(f'{prefix}-ekf', "EKF3's wind", "EKF3's estimate beside the wind really flown (the "
                 'wind sent, through the filter of SITL), with the phases of the estimate as bands. '
                 'A line that stops: no estimate, which is not an estimate of zero.',
-                figure, 560, prefix)
+                figure, 590, prefix)
 
 
 def _strength_plot(flight: FlightRecord, analysis: Analysis, prefix: str) -> Plot:
     figure = go.Figure()
     bands = analysis.bands
-    heights = [band.height for band in bands]
     single = {(s.mean_speed, s.scale) for s in flight.settings}
-    top = max(20.0, 1.3 * max(heights))
+    top = max(20.0, 1.3 * max(band.height for band in bands))
     for i, axis in enumerate(AXES):
+        # u and v aim at the same: a little apart, both can be seen.
+        heights = [band.height + (1 - i) * 0.014 * top for band in bands]
         if len(single) == 1 and i != 1:
             (mean, scale), = single
             at = np.linspace(0.0, top, 80)
@@ -377,9 +380,9 @@ def _strength_plot(flight: FlightRecord, analysis: Analysis, prefix: str) -> Plo
                           '%{customdata[2]:.0f} independent samples<extra>' + f'{axis}</extra>'))
     figure.update_xaxes(title_text='standard deviation, m/s', rangemode='tozero')
     figure.update_yaxes(title_text='height above ground, m', range=[0.0, top])
-    return Plot(f'{prefix}-strength', 'Strength by height', 'Standard deviation of the gust in each '
-                'band of height, with the range that holds 95 % of such measurements by chance, '
-                'beside the model. Ticks: the model for the heights really flown in the band.',
+    return Plot(f'{prefix}-strength', 'Strength by height', 'Standard deviation of the gust in '
+                'each band of height, with the range that holds 95 % of such measurements by '
+                'chance, beside the model. Ticks: the model for the heights really flown in the band.',
                 figure, 430)
 
 
@@ -406,7 +409,7 @@ def _spectrum_plots(analysis: Analysis, prefix: str) -> list[Plot]:
         plots.append(Plot(
             f'{prefix}-spectrum-{axis}', f'Spectrum of {axis}',
             f'{100 * spectrum.inside:.0f} % of {len(f)} estimates lie in the band that holds 95 % '
-            f'of them by chance ({spectrum.windows} windows).', figure, 340))
+            f'of them by chance ({spectrum.windows} windows).', figure, 360))
     return plots
 
 
@@ -425,7 +428,7 @@ def _autocorrelation_plots(analysis: Analysis, prefix: str) -> list[Plot]:
         plots.append(Plot(
             f'{prefix}-autocorrelation-{fit.axis}', f'Time constant of {fit.axis}',
             f'τ = {fit.measured:.2f} ± {CONFIDENCE * fit.error:.2f} s, model {fit.model:.2f} s '
-            f'(T / 2τ = {fit.samples:.0f} independent samples).', figure, 320))
+            f'({fit.samples:.0f} independent samples, T / 2τ).', figure, 340))
     return plots
 
 
@@ -467,7 +470,8 @@ def _gust_factor_plot(analysis: Analysis, prefix: str) -> Plot:
 def _tick_plot(flight: FlightRecord, store: ColumnStore, prefix: str, t: FloatArray,
                rows: Any) -> Plot:
     figure = _stack(2, ['ticks per s', 'missed'])
-    figure.add_trace(_line(store, f'{prefix}.rate', t, _take(flight.air.rate, rows), 'u',
+    rate = np.where(flight.air.rate > 0.0, flight.air.rate, np.nan)  # 0: not known yet
+    figure.add_trace(_line(store, f'{prefix}.rate', t, _take(rate, rows), 'u',
                            'rate at which the air changed', hovertemplate='%{y:.2f} Hz'),
                      row=1, col=1)
     missed = _take(flight.air.missed.astype(float), rows)
@@ -503,8 +507,8 @@ def comparison_plots(a: FlightRecord, b: FlightRecord, found: Comparison, store:
             store, f'{prefix}.d{axis}', t, _take(values[1] - values[0], rows), axis,
             f'B − A, {AXIS_WORDS[axis]}', hovertemplate='%{y:.3g} m/s'), row=i + 1, col=1)
     plots = [
-        Plot(f'{prefix}-gust', 'Gust of A and B', 'Both flights by tick number. Where the lines lie '
-             'on each other, the aircraft met the same gust.', gust, 520, prefix),
+        Plot(f'{prefix}-gust', 'Gust of A and B', 'Both flights by tick number. Where the lines '
+             'lie on each other, the aircraft met the same gust.', gust, 540, prefix),
         Plot(f'{prefix}-apart', 'Gust, B − A', 'What is left of it when A is taken off.', part, 440,
              prefix)]
     pairs = [(name, unit, x[found.row_a], y[found.row_b]) for name, unit, x, y in (

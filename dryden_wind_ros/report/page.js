@@ -104,11 +104,10 @@
       paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', height: plot.height,
       font: { family: 'system-ui, sans-serif', size: narrow ? 11 : 12, color: colours.ink },
       hoverlabel: { bgcolor: colours.hover, bordercolor: colours.muted, font: { color: colours.ink } },
-      margin: { l: narrow ? 50 : 62, r: narrow ? 8 : 16, t: 34, b: 44 },
+      margin: { l: narrow ? 50 : 62, r: narrow ? 8 : 16, t: narrow ? 64 : 56, b: 44 },
       legend: { orientation: 'h', x: 0, y: 1, yanchor: 'bottom', xanchor: 'left', bgcolor: 'rgba(0,0,0,0)',
         font: { size: narrow ? 10 : 12 } },
       modebar: { bgcolor: 'rgba(0,0,0,0)', color: colours.muted, activecolor: colours.ink, orientation: 'h' },
-      ...layout.hovermode ? { hovermode: layout.hovermode } : {},
     });
     for (const key of Object.keys(painted)) {
       if (/^[xy]axis/.test(key)) {
@@ -119,15 +118,15 @@
     if (painted.polar) {
       painted.polar.bgcolor = 'rgba(0,0,0,0)';
       for (const axis of ['angularaxis', 'radialaxis']) Object.assign(painted.polar[axis], { gridcolor: colours.grid, linecolor: colours.grid });
-      painted.margin = { l: 40, r: 40, t: 40, b: 30 };
+      painted.margin = { l: 40, r: 40, t: 48, b: 30 };
       painted.legend = { ...painted.legend, y: -0.06, yanchor: 'top' };
       painted.margin.b = narrow ? 90 : 70;
     }
     // Names of bands sit above the plot, the legend above them.
     const named = (painted.annotations || []).filter((a) => a.name === 'phase');
     if (named.length) {
-      painted.margin.t = 62;
-      painted.legend.y = 1.07;
+      painted.margin.t = narrow ? 84 : 76;
+      painted.legend.y = 1 + 20 / (plot.height - painted.margin.t - 44);
       const width = plot.div.clientWidth || 800;
       const shown = painted.annotations.filter((a) => a.name !== 'phase');
       const [begin, end] = plot.extent || [0, 1];
@@ -143,8 +142,11 @@
   // -------------------------------------------------------------------- plots
 
   const plots = REPORT.plots.map((plot) => ({ ...plot, div: document.getElementById(plot.key), range: null }));
-  const config = { responsive: true, displaylogo: false,
-    modeBarButtonsToRemove: ['select2d', 'lasso2d', 'autoScale2d', 'toggleSpikelines'] };
+  // Named one by one: what is not named (links to services among them) is not there.
+  const BUTTONS = {
+    wide: [['toImage', 'zoom2d', 'pan2d', 'zoomIn2d', 'zoomOut2d', 'resetScale2d']],
+    narrow: [['toImage', 'pan2d', 'resetScale2d']], polar: [['toImage']],
+  };
   let painting = false;
 
   function extent(plot) {
@@ -168,7 +170,8 @@
     if (plot.extent) {
       for (const key of Object.keys(layout)) if (/^xaxis/.test(key)) { layout[key].range = [...(plot.range || plot.extent)]; layout[key].autorange = false; }
     }
-    await Plotly.react(plot.div, data(plot, colours), layout, config);
+    await Plotly.react(plot.div, data(plot, colours), layout, { responsive: true, displaylogo: false,
+      modeBarButtons: layout.polar ? BUTTONS.polar : plot.div.clientWidth < 560 ? BUTTONS.narrow : BUTTONS.wide });
   }
 
   function zoomed(plot, change) {

@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 
 from dryden_wind_ros.ekf.phase import WindPhase
 from dryden_wind_ros.report.analysis import CONFIDENCE, Analysis, Strength, phase_name
-from dryden_wind_ros.report.compare import Comparison
+from dryden_wind_ros.report.compare import CLOSE_GUST, Comparison
 from dryden_wind_ros.report.figures import (
     PHASE_COLOURS,
     TOTAL_ROWS,
@@ -58,8 +58,10 @@ def render(flights: Sequence[Flight], comparisons: Sequence[Comparison]) -> str:
         key = f'f{number}'
         own = flight_plots(flight, analysis, store, key)
         plots += own
-        label = f'{"AB"[number]}: ' if len(flights) == 2 else ''
-        links.append((key, label + flight.name))
+        label = flight.name if len(flights) > 1 else 'The flight'
+        if len(flights) == 2:
+            label = f'{"AB"[number]}: {label}'
+        links.append((key, label))
         if len(flights) == 1:
             links += [(f'{key}-{part}', name) for part, name in (
                 ('strength-section', 'Strength'), ('spectra', 'Spectra'), ('ekf-section', 'EKF3'),
@@ -130,8 +132,11 @@ def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]],
             for column, cell in enumerate(row)) + '</tr>' for row in rows)
     heads = ''.join(f'<th scope="col"{kind(i)}>{html.escape(name)}</th>'
                     for i, name in enumerate(head))
-    return (f'<div class="table" tabindex="0" role="region" aria-label="{html.escape(caption)}">'
-            f'<table><caption>{html.escape(caption)}</caption><thead><tr>{heads}</tr></thead>'
+    label = html.escape(caption, quote=True)
+    # Above the table, not in it: a caption is no wider than its table.
+    return (f'<p class="caption" aria-hidden="true">{html.escape(caption)}</p>'
+            f'<div class="table" tabindex="0" role="region" aria-label="{label}">'
+            f'<table aria-label="{label}"><thead><tr>{heads}</tr></thead>'
             f'<tbody>{cells}</tbody></table></div>')
 
 
@@ -160,7 +165,7 @@ def _judged(agrees: bool, enough: bool = True) -> str:
 def _flight(key: str, label: str, flight: FlightRecord, analysis: Analysis,
             plots: Sequence[Plot]) -> str:
     by_key = {plot.key.removeprefix(f'{key}-'): plot for plot in plots}
-    parts = [f'<section id="{key}"><h2>{html.escape(label + flight.name)}</h2>',
+    parts = [f'<section id="{key}"><h2>{html.escape(label)}</h2>',
              f'<p class="lead">{html.escape(flight.source)}</p>']
     if flight.notes:
         parts.append('<ul class="notes">' + ''.join(
@@ -190,8 +195,9 @@ def _flight(key: str, label: str, flight: FlightRecord, analysis: Analysis,
     if fits:
         parts.append(
             f'<h3 id="{key}-time-constants">Time constants</h3><p>Autocorrelation beside the '
-            'model’s, exp(−lag / τ). τ is fitted at the lag of one tick, which for this process '
-            'uses all there is to know; ± holds 95 % of such fits.</p>'
+            'model’s, exp(−lag / τ). τ: mean over the flight; measured by the factor on the '
+            'model’s that fits the lag of one tick best, which for this process uses all there is '
+            'to know. ± holds 95 % of such fits.</p>'
             f'<div class="row">{"".join(_figure(plot, 4) for plot in fits)}</div>')
     last = [by_key[name] for name in ('rose', 'gust-factor') if name in by_key]
     if last:
@@ -431,6 +437,8 @@ def _comparison(key: str, a: FlightRecord, b: FlightRecord, found: Comparison,
             ('Ticks in common', str(found.common), f'{found.common * 0.05:.0f} s'),
             ('Same draws', f'{found.draws_same} of {found.draws}', 'recovered from the gusts'),
             ('Same gusts', f'{found.gusts_same} of {found.common}', 'u, v and w equal'),
+            ('Close gusts', f'{found.gusts_close} of {found.common}',
+             f'u, v and w within {CLOSE_GUST:g} m/s'),
             *((f'Correlation of {axis}', _number(float(c), 3), 'over the ticks in common')
               for axis, c in zip(AXES, found.correlation, strict=True)))))
     if found.parted:
