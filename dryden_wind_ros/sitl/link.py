@@ -329,19 +329,24 @@ class Link:
         except LinkLost as lost:
             self._lose(str(lost), now)
 
-    def send(self, message: Any) -> bool:
-        """Send one message; return whether it went out. Never waits, never raises."""
+    def send(self, *messages: Any) -> bool:
+        """Send messages together; return whether they went out. Never waits, never raises."""
         if self._port is None or not self._connected:
             return False
-        frame = message.pack(self._codec)
+        codec = self._codec
+        number = codec.seq
+        frames = []
+        for message in messages:
+            frames.append(message.pack(codec))
+            codec.seq = (codec.seq + 1) % 256
         try:
-            if not self._port.send(frame):
+            if not self._port.send(b''.join(frames)):
+                codec.seq = number
                 return False
         except LinkLost as lost:
             # Called from a message handler, maybe: the port is closed by the next poll.
             self._tell(Level.WARN, f'{self.target.text}: {lost}')
             return False
-        self._codec.seq = (self._codec.seq + 1) % 256
         return True
 
     def status(self) -> LinkStatus:
@@ -777,6 +782,8 @@ class LinkLoop:
         self._wake_read.setblocking(False)
         self._wake_write.setblocking(False)
         self._woken: deque[Pollable] = deque()
+        self._wake_sent = False
+        self._serving: Pollable | None = None
         self._links: list[Pollable] = []
         self._new: deque[Pollable] = deque()
         self._stopping = False
@@ -796,10 +803,18 @@ class LinkLoop:
         self.wake(link)
 
     def wake(self, link: Pollable) -> None:
-        """Poll `link` now; may be called from any thread."""
+        """Poll `link` now; may be called from any thread.
+
+        From within a callback of that very link it does nothing: `poll` deals with what was left
+        after everything that has arrived was read.
+        """
+        if link is self._serving and threading.current_thread() is self._thread:
+            return
         self._woken.append(link)
-        with contextlib.suppress(OSError):
-            self._wake_write.send(b'\0')
+        if not self._wake_sent:
+            self._wake_sent = True
+            with contextlib.suppress(OSError):
+                self._wake_write.send(b'\0')
 
     def stop(self, timeout: float = 2.0) -> None:
         """Stop the thread and close the links."""
@@ -822,6 +837,7 @@ class LinkLoop:
                     if descriptor == wake_descriptor:
                         with contextlib.suppress(OSError):
                             self._wake_read.recv(4096)
+                        self._wake_sent = False  # before the deque is emptied: nothing is lost
                     elif descriptor in self._by_descriptor:
                         due.add(self._by_descriptor[descriptor])
                 while self._new:
@@ -832,11 +848,13 @@ class LinkLoop:
                     next_timer = now + self._TIMER_S
                     due.update(self._links)
                 for link in due:
+                    self._serving = link
                     try:
                         link.poll(now)
                     except Exception as error:
                         self._on_error(error)
                     self._wait_for(link)
+                self._serving = None
         finally:
             for link in self._links:
                 link.close()

@@ -236,7 +236,7 @@ class WindParameters:
     Parameters
     ----------
     send : callable
-        Sends one MAVLink message, returns whether it went out; must not wait.
+        Sends MAVLink messages together, returns whether they went out; must not wait.
     on_event : callable
         Called with an `Event` for what a user should read.
     time_constant : float
@@ -245,7 +245,7 @@ class WindParameters:
         Called with name, value and vehicle time (s or None) of everything that was written.
     """
 
-    def __init__(self, send: Callable[[Any], bool], on_event: Callable[[Event], None],
+    def __init__(self, send: Callable[..., bool], on_event: Callable[[Event], None],
                  time_constant: float = 0.1,
                  on_sent: Callable[[str, float, float | None], None] | None = None) -> None:
         self._send = send
@@ -580,12 +580,14 @@ class WindParameters:
         if len(due) > WRITES_AT_ONCE:
             # The longest unsent first, so that none starves.
             due.sort(key=lambda value: value.sent_at)
-        for value in due[:WRITES_AT_ONCE]:
+        due = due[:WRITES_AT_ONCE]
+        if not self._send(*[mavlink.MAVLink_param_set_message(
+                self._system, self._component, value.name.encode(), value.wanted, value.kind)
+                for value in due]):
+            return
+        self._touched = True
+        for value in due:
             assert value.wanted is not None
-            if not self._send(mavlink.MAVLink_param_set_message(
-                    self._system, self._component, value.name.encode(), value.wanted, value.kind)):
-                break
-            self._touched = True
             value.sent = value.wanted
             value.sent_at = now
             value.confirmed = False
