@@ -342,6 +342,44 @@ def test_a_bad_value_at_the_start_ends_the_node_with_one_message(argument, named
     assert 'Traceback' not in result.stderr
 
 
+@pytest.mark.parametrize(('content', 'named'), [
+    ('{{{: ]', 'params file'), ('dryden_wind:\n  seed: 3\n', 'ros__parameters'),
+    ('/**:\n  ros__parameters:\n    seed:\n', 'No value at line 3'), (None, 'opening YAML file')])
+def test_a_params_file_that_cannot_be_read_ends_the_node_with_one_message(
+        tmp_path, content, named):
+    path = tmp_path / 'wind.yaml'
+    if content is not None:
+        path.write_text(content)
+    result = run_node('--params-file', str(path))
+    assert result.returncode == 2
+    fatal = [line for line in result.stderr.splitlines() if 'FATAL' in line]
+    assert len(fatal) == 1
+    assert named in fatal[0]
+    assert str(path) in fatal[0]
+    assert 'Traceback' not in result.stderr
+
+
+def test_a_command_line_that_ros_does_not_know_ends_the_node_with_one_message():
+    for arguments, named in ((['-p', 'seed'], '-p seed'), (['--sead', '3'], '--sead')):
+        result = run_node(*arguments)
+        assert result.returncode == 2
+        assert named in result.stderr
+        assert 'Traceback' not in result.stderr
+
+
+def test_off_without_quotes_which_yaml_takes_for_false_is_off(make_bench):
+    bench = make_bench(mean_wind__speed=8.0, gusts=False)
+    assert bench.clock(20).gusts == 'off'
+    assert bench.set(gusts='dryden').successful
+    assert bench.clock(21).gusts == 'dryden'
+    assert bench.set(gusts=False).successful
+    assert bench.clock(22).gusts == 'off'
+    assert bench.wind.get_parameter('gusts').value == 'off'
+    refused = bench.set(gusts=True)
+    assert not refused.successful
+    assert 'gusts is True' in refused.reason
+
+
 def test_without_the_interfaces_the_node_says_how_to_build_them(tmp_path):
     (tmp_path / 'dryden_wind_interfaces').mkdir()
     (tmp_path / 'dryden_wind_interfaces' / '__init__.py').write_text(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import os
+import re
 import signal
 import sys
 import time
@@ -222,12 +223,15 @@ class Parameter:
                 str: 'text'}[type(self.default)]
         if self.choices:
             return 'one of ' + ', '.join(self.choices)
+        # A whole number in full: the largest seed has 19 digits.
+        low, high = (limit if isinstance(limit, int) else f'{limit:g}' if limit is not None else ''
+                     for limit in (self.low, self.high))
         if self.low is None and self.high is None:
             return kind
         if self.high is None:
-            return f'{kind} {"above" if self.above_low else "from"} {self.low:g}'
+            return f'{kind} {"above" if self.above_low else "from"} {low}'
         above = 'above ' if self.above_low else ''
-        return f'{kind} from {above}{self.low:g} to {self.high:g}'
+        return f'{kind} from {above}{low} to {high}'
 
     def checked(self, value: object) -> Any:
         """Return the value in the parameter's type.
@@ -238,6 +242,8 @@ class Parameter:
             If it is not allowed.
         """
         expected = type(self.default)
+        if value is False and 'off' in self.choices:
+            value = 'off'  # an unquoted off is a truth value in YAML
         good = isinstance(value, expected) and not (expected is int and isinstance(value, bool))
         if expected is float and isinstance(value, int) and not isinstance(value, bool):
             value, good = float(value), True
@@ -342,9 +348,13 @@ class ParameterTable:
 
     def _as_declared(self, parameter: RclpyParameter) -> RclpyParameter:
         row = self._rows.get(parameter.name)
+        if row is None:
+            return parameter
         whole = isinstance(parameter.value, int) and not isinstance(parameter.value, bool)
-        if row is not None and isinstance(row.default, float) and whole:
+        if isinstance(row.default, float) and whole:
             return RclpyParameter(parameter.name, value=float(parameter.value))
+        if parameter.value is False and 'off' in row.choices:
+            return RclpyParameter(parameter.name, value='off')
         return parameter
 
     def _on_set(self, parameters: list[RclpyParameter]) -> SetParametersResult:
@@ -381,8 +391,8 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
         signals: SignalHandlerOptions = SignalHandlerOptions.ALL) -> int:
     """Run one node until it is told to stop, and return the process's exit code.
 
-    SIGINT and SIGTERM end it with 0 and without a traceback. A bad parameter or missing interfaces
-    end it with 2 and one message.
+    SIGINT and SIGTERM end it with 0 and without a traceback. A bad parameter, missing interfaces or
+    a command line or params file that ROS cannot read end it with 2 and one message.
 
     Parameters
     ----------
@@ -399,7 +409,11 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
         publish in `stop` handles them itself, in `spin`.
     """
     node = None
-    rclpy.init(args=None if args is None else list(args), signal_handler_options=signals)
+    try:
+        rclpy.init(args=None if args is None else list(args), signal_handler_options=signals)
+    except RuntimeError as error:  # RCLError and UnknownROSArgsError are of this kind
+        print(f'[FATAL] {_program()}: {_why_not_begun(error)}', file=sys.stderr, flush=True)
+        return 2
     try:
         node = make_node()
         spin(node)
@@ -425,6 +439,13 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
         rclpy.try_shutdown()
         _ignore_signals()  # rclpy has put back what was there before it
     return 0
+
+
+def _why_not_begun(error: RuntimeError) -> str:
+    if type(error).__name__ == 'UnknownROSArgsError':  # rclpy keeps the class to itself
+        return f'unknown after --ros-args: {error}'
+    # Where in ROS's own C code it was found is of no use to whoever wrote the command line.
+    return re.sub(r',\s+at /\S+:\d+', '', str(error)).removeprefix('failed to initialize rcl: ')
 
 
 def _ignore_signals() -> None:
