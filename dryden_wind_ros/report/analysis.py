@@ -12,8 +12,8 @@ did. So the model foretells not only each measured number but also how far off i
   samples, so sigma is uncertain by 1 / sqrt(2 n) of itself.
 * *Time constant*: one factor r on all rates 1 / tau_k is fitted, phi_k = exp(-r dt / tau_k), by
   least squares of x_k - phi_k x_{k-1}, weighted by 1 / g_k^2: with a constant tau, the
-  autocorrelation at a lag of one tick. Its variance is 1 / sum (dt phi_k / (tau_k g_k))^2 P_{k-1}, so tau is uncertain
-  by sqrt(2 tau / T) of itself: 1 / sqrt(n) with n = T / (2 tau).
+  autocorrelation at a lag of one tick. Its variance is 1 / sum (dt phi_k / (tau_k g_k))^2 P_{k-1},
+  so tau is uncertain by sqrt(2 tau / T) of itself: 1 / sqrt(n) with n = T / (2 tau).
 * *Spectrum*: Welch's method, with Hann windows that overlap by half [2]_. What it gives on average
   is computed from the model's autocovariance and the window; the scatter about it is chi-squared,
   with the degrees of freedom of overlapping windows of unequal power and averaged neighbours.

@@ -382,8 +382,8 @@ def _strength_plot(flight: FlightRecord, analysis: Analysis, prefix: str) -> Plo
     figure.update_yaxes(title_text='height above ground, m', range=[0.0, top])
     return Plot(f'{prefix}-strength', 'Strength by height', 'Standard deviation of the gust in '
                 'each band of height, with the range that holds 95 % of such measurements by '
-                'chance, beside the model. Ticks: the model for the heights really flown in the band.',
-                figure, 430)
+                'chance, beside the model. Ticks: the model for the heights really flown in the '
+                'band.', figure, 430)
 
 
 def _spectrum_plots(analysis: Analysis, prefix: str) -> list[Plot]:
