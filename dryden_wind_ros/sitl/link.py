@@ -50,7 +50,8 @@ _REORDER_MS = 300
 _BACK_IN_A_ROW = 3
 #: A step forward by this much is no step of one vehicle's clock.
 _JUMP_MS = 1000
-#: A step forward by this much is believed when a second message has it too.
+#: A step forward by more than twice the last one is believed when a second message has it too; at
+#: least _REORDER_MS and at most this much is believed at once.
 _AHEAD_MS = 10_000
 #: So many frames tell whether two vehicles use one system id.
 _ENOUGH_FRAMES = 60
@@ -252,6 +253,8 @@ class Link:
         self._time_ms: int | None = None
         self._back: deque[int] = deque(maxlen=_BACK_IN_A_ROW)
         self._ahead: int | None = None
+        self._last_clock_ms: int | None = None
+        self._clock_step_ms = 0
         #: Whether the newest time is from before this connection.
         self._stale_time = False
         self._suspected_at = float('-inf')
@@ -381,7 +384,7 @@ class Link:
         self.system = 0
         self._asking = None
         self._back.clear()
-        self._ahead = None
+        self._ahead = self._last_clock_ms = None
         self._stale_time = self._time_ms is not None
         self._state = LinkState.NOTHING_HEARD
         self._problems.pop('connect', None)
@@ -576,14 +579,16 @@ class Link:
             self._time_ms = ms
             return True
         if ms >= newest:
-            if ms - newest > _AHEAD_MS:
-                ahead, self._ahead = self._ahead, ms
-                if ahead is None or abs(ms - ahead) > _AHEAD_MS:
-                    return False
-            elif self._ahead is not None and ident == _SYSTEM_TIME:
+            if not self._believable(ms, newest):
+                return False
+            if ident == _SYSTEM_TIME and self._ahead is not None \
+                    and abs(ms - self._ahead) > _AHEAD_MS:
                 self._interleave()
             self._ahead = None
             if ident == _SYSTEM_TIME:
+                if self._last_clock_ms is not None:
+                    self._clock_step_ms = ms - self._last_clock_ms
+                self._last_clock_ms = ms
                 if self._back or self._old_timeline(ms, ms - newest):
                     self._interleave()
                     self._back.clear()
@@ -605,6 +610,14 @@ class Link:
                 self._wishes[_SYSTEM_TIME] = _Wish(self._wishes[_SYSTEM_TIME].wanted_us)
                 self._asking = None
         return False
+
+    def _believable(self, ms: int, newest: int) -> bool:
+        """Judge a step forward: one message far ahead may be garbage, two agree."""
+        limit = min(max(_REORDER_MS, 2 * self._clock_step_ms), _AHEAD_MS)
+        if ms - newest <= limit:
+            return True
+        ahead, self._ahead = self._ahead, ms
+        return ahead is not None and abs(ms - ahead) <= max(limit, min(ahead - newest, _AHEAD_MS))
 
     def _old_timeline(self, ms: int, step_ms: int) -> bool:
         """Tell a jump back to the time before a restart from time that just goes on."""
@@ -636,7 +649,7 @@ class Link:
         self._restarts += 1
         self._stale_time = False
         self._back.clear()
-        self._ahead = None
+        self._ahead = self._last_clock_ms = None
         self._clock_heard.clear()
         self._ask_again()
         self._on_vehicle(True)

@@ -1,0 +1,344 @@
+"""One vehicle through everything that goes wrong: real processes, real sockets, a test a fault.
+
+Each test flies in gusts, does harm, and checks at the end (`Stage.flight`) that gusts flow again,
+that SIM_WIND_* are as the user left them by the vehicle's own word, and that no program raised an
+exception.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import signal
+import socket
+import time
+
+import pytest
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+from support import free_port, wait_until
+from support.relay import Relay, make_frame, message_id
+from support.stage import USERS, HostedVehicle, Stage
+from support.vehicle import Emulator, Probe
+
+pytestmark = pytest.mark.ros2
+
+
+@pytest.fixture(scope='module')
+def shared(tmp_path_factory):
+    stage = Stage(tmp_path_factory.mktemp('stage'))
+    yield stage
+    stage.close()
+
+
+@pytest.fixture
+def stage(shared):
+    yield shared
+    if shared.bridge.process.poll() is None:
+        # A test failed: tidy up for the next one.
+        shared.bridge.end()
+    if shared.wind.process.poll() is not None:
+        shared.start_wind()
+
+
+def test_sitl_restarted_20_times(stage):
+    with stage.flight() as bridge:
+        for round_ in range(20):
+            found, restarts = bridge.text.count('vehicle 1 found'), stage.restarts
+            if round_ % 5 == 4:
+                # By the time it is found again, its clock may have passed the old one.
+                stage.vehicle.kill()
+                stage.vehicle.start()
+            else:
+                stage.vehicle.do('reboot')
+                stage.until(lambda: stage.restarts > restarts,  # noqa: B023
+                            f'the air to begin anew after restart {round_ + 1}')
+            stage.until(lambda: bridge.text.count('vehicle 1 found') > found,  # noqa: B023
+                        f'the vehicle to be found after restart {round_ + 1}')
+            stage.ticks_on(10)
+            assert bridge.text.count('connection lost') == round_ + 1
+        assert 'was restarted (its time went back' in bridge.text
+
+
+def test_link_cut_and_restored_20_times(stage):
+    with Relay([stage.vehicle.ports[1]]) as relay, stage.flight(relay.connection) as bridge:
+        restarts = stage.restarts
+        for round_ in range(20):
+            before = stage.history()
+            if round_ % 4 == 3:
+                relay.hold(True)
+                time.sleep(0.3)
+                relay.hold(False)
+            else:
+                relay.cut()
+                stage.until(lambda: bridge.text.count('connection lost') == relay.connections,
+                            f'cut {round_ + 1} to be noticed')
+                relay.restore()
+            stage.ticks_on(10)
+            stage.kept(before)
+        assert relay.connections == 16
+        assert stage.restarts == restarts
+
+
+def test_bridge_killed_and_restarted_4_times(stage):
+    with contextlib.ExitStack() as flight:
+        flight.enter_context(stage.flight())
+        restarts = stage.restarts
+        for _ in range(4):
+            before = stage.history()
+            stage.bridge.end(signal.SIGKILL)
+            # What was found is on disk, so that the next one can put it back.
+            assert len(list(stage.state_dir.glob('*.json'))) == 1
+            stage.start_bridge()
+            stage.ticks_on()
+            stage.kept(before)
+        assert 'a bridge ended without putting its wind back' in stage.bridge.text
+        assert stage.restarts == restarts
+
+
+def test_wind_node_killed_and_restarted_4_times(stage):
+    with stage.flight() as bridge:
+        for _ in range(4):
+            known = {state.tick: (state.u, state.draws) for state in list(stage.states)}
+            stage.wind.end(signal.SIGKILL)
+            stage.start_wind()
+            stage.ticks_on()
+            # Time went on, and so did the seed's draws: tick k has used up k of them.
+            assert stage.states[-1].tick > max(known)
+            assert stage.states[-1].draws == stage.states[-1].tick
+        assert len(list(stage.state_dir.glob('*.json'))) == 1
+        assert 'another' not in bridge.text
+
+
+def test_clock_stopped_3_times(stage):
+    with stage.flight() as bridge:
+        restarts = stage.restarts
+        for round_, stop, go in ((1, 'freeze', 'thaw'), (2, signal.SIGSTOP, signal.SIGCONT),
+                                 (3, 'freeze', 'thaw')):
+            before = stage.history()
+            for fault in (stop, go):
+                if isinstance(fault, str):
+                    stage.vehicle.do(fault)
+                else:
+                    stage.vehicle.process.process.send_signal(fault)
+                if fault is stop and round_ == 1:
+                    bridge.wait_for('nothing from vehicle 1 for 3 s: paused')
+                    stage.wind.wait_for('stands still for')
+                time.sleep(0.2)
+            stage.ticks_on()
+            stage.kept(before)
+        assert stage.restarts == restarts
+        assert bridge.text.count('connection lost') == 0
+
+
+def test_clock_jumped_back_and_forward_10_times(stage):
+    with stage.flight() as bridge:
+        for seconds in (100, -50, 3600, -2, 0.2, -0.2, 5, -3500, 86400, -86400):
+            before, restarts = stage.history(), stage.restarts
+            tick = stage.states[-1].tick
+            stage.vehicle.do(f'shift {seconds}')
+            if seconds < -1:
+                stage.until(lambda: stage.restarts == restarts + 1,  # noqa: B023
+                            f'the air to begin anew at a clock {-seconds} s back')
+            else:
+                stage.until(lambda: stage.states[-1].tick > tick + 20 * seconds + 5,  # noqa: B023
+                            f'the clock {seconds} s on')
+                assert stage.restarts == restarts
+            stage.ticks_on()
+            if seconds > -1:
+                stage.kept(before)
+        assert 'two vehicles' not in bridge.text
+
+
+LISTENED = [mavlink.mavlink_map[ident] for ident in (
+    mavlink.MAVLINK_MSG_ID_SYSTEM_TIME, mavlink.MAVLINK_MSG_ID_HEARTBEAT,
+    mavlink.MAVLINK_MSG_ID_ATTITUDE, mavlink.MAVLINK_MSG_ID_LOCAL_POSITION_NED,
+    mavlink.MAVLINK_MSG_ID_GLOBAL_POSITION_INT, mavlink.MAVLINK_MSG_ID_PARAM_VALUE,
+    mavlink.MAVLINK_MSG_ID_COMMAND_ACK, mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT,
+    mavlink.MAVLINK_MSG_ID_VFR_HUD, mavlink.MAVLINK_MSG_ID_WIND,
+    mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE, mavlink.MAVLINK_MSG_ID_GPS_RAW_INT,
+    mavlink.MAVLINK_MSG_ID_SYS_STATUS, mavlink.MAVLINK_MSG_ID_STATUSTEXT)]
+
+
+def hostile(rng, real):
+    """Return a frame that no vehicle sent: noise, a true frame spoilt, or a right one of nonsense.
+    """
+    kind = rng.random()
+    if kind < 0.25:
+        return rng.choice((b'\xfd', b'\xfe', b'')) + rng.randbytes(rng.randrange(1, 280))
+    if kind < 0.75:
+        frame = bytearray(rng.choice(real))
+        harm = rng.randrange(4)
+        if harm == 0:
+            frame[rng.randrange(len(frame))] ^= 1 << rng.randrange(8)
+        elif harm == 1:
+            del frame[rng.randrange(1, len(frame)):]
+        elif harm == 2:
+            frame[1] = rng.randrange(256)
+        else:
+            at = rng.randrange(1, len(frame))
+            frame[at:at] = rng.randbytes(rng.randrange(1, 20))
+        return bytes(frame)
+    message = rng.choice(LISTENED if rng.random() < 0.5 else list(mavlink.mavlink_map.values()))
+    size = min(message.unpacker.size, 255)
+    return make_frame(message.id, rng.randbytes(rng.randrange(1, size + 1)),
+                      rng.choice((1, 1, 2, 255, rng.randrange(256))),
+                      rng.choice((1, 1, rng.randrange(256))), rng.randrange(256))
+
+
+def test_10000_random_and_mutated_frames_on_the_link(stage):
+    rng = random.Random(20)
+    real = []
+    with Relay([stage.vehicle.ports[1]]) as relay, stage.flight(relay.connection) as bridge:
+        relay.filter = lambda frame: real.append(frame) or frame
+        wait_until(lambda: len(real) > 500, 20, '500 frames of the vehicle')
+        relay.filter = lambda frame: frame
+        before, restarts = stage.history(), stage.restarts
+        frames = [hostile(rng, real) for _ in range(10_000)]
+        for begin in range(0, len(frames), 5):
+            relay.inject(b''.join(frames[begin:begin + 5]))
+        wait_until(lambda: not relay.injecting, 60, 'all of it to be sent')
+        stage.ticks_on()
+        stage.kept(before)
+        assert stage.restarts == restarts, bridge.text
+        assert relay.connections == 1
+        assert bridge.process.poll() is None
+
+
+def test_30_percent_of_parameter_echoes_lost(stage):
+    rng = random.Random(5)
+    lost = []
+
+    def lossy(frame):
+        if message_id(frame) == mavlink.MAVLINK_MSG_ID_PARAM_VALUE and rng.random() < 0.3:
+            lost.append(frame)
+            return b''
+        return frame
+
+    with Relay([stage.vehicle.ports[1]]) as relay:
+        relay.filter = lossy
+        with stage.flight(relay.connection) as bridge:
+            stage.until(lambda: len(lost) > 100, '100 lost echoes')
+        assert 'stays at' not in bridge.text
+        assert 'refused' not in bridge.text
+
+
+def test_2_bridges_on_one_vehicle_and_the_second_is_told(stage):
+    with stage.flight() as first:
+        second = stage.node('mavlink_bridge', {
+            'connection': f'tcp:127.0.0.1:{stage.vehicle.ports[2]}',
+            'state_dir': stage.state_dir})
+        second.wait_for(f'another bridge (process {first.process.pid} on')
+        stage.flows()
+        assert second.end() == 0
+        assert 'put back' not in second.text
+        # On the very port of the first one nothing is heard, and it is told why.
+        third = stage.node('mavlink_bridge', {
+            'connection': stage.vehicle.connection, 'state_dir': stage.state_dir})
+        third.wait_for('SITL serves one client per port')
+        assert third.end() == 0
+        with Probe(stage.vehicle) as probe:
+            assert probe.read('SIM_WIND_T') == 1.0  # still the first one's
+
+
+def test_disk_full_and_with_room_again(stage):
+    """No file can be written: the bridge warns before its first write, and flies."""
+    with stage.flight(full_disk=True) as bridge:
+        warned = [line for line in bridge.output if 'cannot be written (File too large)' in line]
+        assert len(warned) == 1
+        assert 'a bridge that is killed now leaves its wind in SITL' in warned[0]
+        assert list(stage.state_dir.glob('*.json*')) == []
+        resource.prlimit(bridge.process.pid, resource.RLIMIT_FSIZE,
+                         (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        wait_until(lambda: list(stage.state_dir.glob('*.json')), 20,
+                   'the values found to be kept once there is room')
+
+
+# -- two vehicles, one system id
+
+def test_2_vehicles_with_one_system_id_on_a_stream_are_refused(stage, tmp_path):
+    """Both started together, behind one router: nobody could say whose wind is set."""
+    other = HostedVehicle(tmp_path / 'eeprom.json')
+    try:
+        with Relay([stage.vehicle.ports[1], other.ports[1]]) as relay:
+            bridge = stage.start_bridge(relay.connection)
+            bridge.wait_for('two vehicles seem to answer with system id 1')
+            stage.ticks_on()
+            for vehicle in (stage.vehicle, other):
+                with Probe(vehicle) as probe:
+                    assert probe.wind() == pytest.approx(USERS)
+            assert bridge.end() == 0
+            stage.no_exceptions()
+    finally:
+        other.close()
+
+
+def test_2_vehicles_with_one_system_id_on_a_udp_port_are_told_apart(stage, tmp_path):
+    port = free_port(socket.SOCK_DGRAM)
+    vehicles = [
+        Emulator('--connection', f'udpout:127.0.0.1:{port}', '--speedup', '10',
+                 *(option for name, value in USERS.items()
+                   for option in ('--param', f'{name}={value}'))) for _ in range(2)]
+    with vehicles[0] as one, vehicles[1] as other, Probe(one) as first, Probe(other) as second:
+        bridge = stage.start_bridge(f'udp:127.0.0.1:{port}')
+        bridge.wait_for('sends here too; only')
+        stage.ticks_on()
+        flown = []
+
+        def flies():
+            flown[:] = [probe.read('SIM_WIND_T') == 1.0 for probe in (first, second)]
+            return any(flown)
+
+        stage.until(flies, 'wind in one of the vehicles')
+        stage.ticks_on(100)
+        assert flies()
+        assert not all(flown)
+        still = second if flown[0] else first
+        assert still.wind() == pytest.approx(USERS)
+        assert bridge.end() == 0
+        assert 'put back and confirmed' in bridge.text
+        for probe in (first, second):
+            assert probe.wind() == pytest.approx(USERS)
+        stage.no_exceptions()
+
+
+# -- flat memory
+
+def resident_mb(pid: int) -> float:
+    with open(f'/proc/{pid}/statm') as file:
+        return int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE') / 1e6
+
+
+MINUTES = float(os.environ.get('DRYDEN_WIND_SOAK_MINUTES', '6'))
+"""Sim time of the long flight; an hour was flown too (docs/performance.md)."""
+
+
+@pytest.mark.timeout(300 + 8 * MINUTES)
+@pytest.mark.skipif(not os.path.exists('/proc/self/statm'), reason='needs /proc')
+def test_memory_is_flat_over_minutes_at_speedup_20(tmp_path):
+    stage = Stage(tmp_path, speedup=20.0)
+    try:
+        with stage.flight():
+            begin = stage.states[-1].t
+            # The two minutes of the history are full then.
+            wait_until(lambda: stage.states[-1].t > begin + 130, 120, '130 s of sim time')
+            measured = []
+
+            def measure():
+                measured.append([resident_mb(node.process.pid)
+                                 for node in (stage.wind, stage.bridge)])
+
+            measure()
+            wall = time.monotonic()
+            wait_until(lambda: stage.states[-1].t > begin + 60 * MINUTES, 60 + 8 * MINUTES,
+                       f'{MINUTES:g} minutes of sim time', interval=0.2)
+            measure()
+            wall = time.monotonic() - wall
+            print(f'RSS of wind node and bridge, MB: {measured}, '
+                  f'speedup {(60 * MINUTES - 130) / wall:.1f}')
+            for first, last in zip(*measured, strict=True):
+                assert last < first + 2.0
+            assert len(stage.history()) == 2400
+    finally:
+        stage.close()
