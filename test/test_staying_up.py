@@ -45,20 +45,19 @@ def stage(shared):
 def test_sitl_restarted_20_times(stage):
     with stage.flight() as bridge:
         for round_ in range(20):
-            found, restarts = bridge.text.count('vehicle 1 found'), stage.restarts
+            # Not sooner, or the new clock may have passed the old one when it is heard first.
+            stage.until(lambda: stage.states[-1].t > 6, 'the vehicle to run for 6 s')
+            found = bridge.text.count('vehicle 1 found')
             if round_ % 5 == 4:
-                # By the time it is found again, its clock may have passed the old one.
                 stage.vehicle.kill()
                 stage.vehicle.start()
             else:
                 stage.vehicle.do('reboot')
-                stage.until(lambda: stage.restarts > restarts,  # noqa: B023
-                            f'the air to begin anew after restart {round_ + 1}')
             stage.until(lambda: bridge.text.count('vehicle 1 found') > found,  # noqa: B023
                         f'the vehicle to be found after restart {round_ + 1}')
             stage.ticks_on(10)
             assert bridge.text.count('connection lost') == round_ + 1
-        assert 'was restarted (its time went back' in bridge.text
+        assert bridge.text.count('was restarted (its time went back') >= 10
 
 
 def test_link_cut_and_restored_20_times(stage):
@@ -311,7 +310,7 @@ def resident_mb(pid: int) -> float:
 
 
 MINUTES = float(os.environ.get('DRYDEN_WIND_SOAK_MINUTES', '6'))
-"""Sim time of the long flight; an hour was flown too (docs/performance.md)."""
+"""Sim time of the long flight; 60 flies the hour."""
 
 
 @pytest.mark.timeout(300 + 8 * MINUTES)
@@ -329,15 +328,16 @@ def test_memory_is_flat_over_minutes_at_speedup_20(tmp_path):
                 measured.append([resident_mb(node.process.pid)
                                  for node in (stage.wind, stage.bridge)])
 
-            measure()
             wall = time.monotonic()
-            wait_until(lambda: stage.states[-1].t > begin + 60 * MINUTES, 60 + 8 * MINUTES,
-                       f'{MINUTES:g} minutes of sim time', interval=0.2)
-            measure()
+            for minute in range(2, round(MINUTES) + 1, 2):
+                stage.until(lambda: stage.states[-1].t > begin + 60 * minute + 10,  # noqa: B023
+                            f'minute {minute} of the flight', 120)
+                measure()
             wall = time.monotonic() - wall
-            print(f'RSS of wind node and bridge, MB: {measured}, '
-                  f'speedup {(60 * MINUTES - 130) / wall:.1f}')
-            for first, last in zip(*measured, strict=True):
+            print('RSS of wind node and bridge every 2 minutes, MB:',
+                  '  '.join(f'{wind:.2f} {bridge:.2f}' for wind, bridge in measured),
+                  f'at speedup {60 * (MINUTES - 2) / wall:.1f}')
+            for first, last in zip(measured[0], measured[-1], strict=True):
                 assert last < first + 2.0
             assert len(stage.history()) == 2400
     finally:
