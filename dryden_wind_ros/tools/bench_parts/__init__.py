@@ -1,0 +1,1 @@
+"""Parts of the bench, and the processes they need."""
