@@ -19,6 +19,6 @@ if ((${#complaints[@]})); then
     printf 'test.sh: %s found something (above); this run will fail\n' "${complaints[@]}" >&2
 fi
 
-echo '== pytest'
-python -m pytest "$@"
+echo '== pytest, in two processes'
+python -m pytest --numprocesses 2 --dist loadfile "$@"
 ((${#complaints[@]} == 0))

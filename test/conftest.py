@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 HOW_TO = 'run scripts/setup.sh, then: source scripts/env.sh'
@@ -83,6 +84,10 @@ def _environment(scratch: Path, domain: int) -> dict[str, str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Set the environment of the run, before any test module imports rclpy."""
+    # Performance is the bench's business: a slow machine fails no test.
+    hypothesis.settings.register_profile(
+        'unhurried', deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+    hypothesis.settings.load_profile('unhurried')
     config.addinivalue_line('markers', 'ros2: needs rclpy and the built messages')
     config.addinivalue_line('markers', 'ros2launch: needs the launch packages and the ros2 command')
     stack = contextlib.ExitStack()
