@@ -270,6 +270,20 @@ def test_time_that_goes_back_begins_the_air_anew(make_bench):
     assert len(history.t) == 40
 
 
+def test_two_clocks_on_one_topic_are_said_once_and_in_the_diagnostics(make_bench, capfd):
+    bench = make_bench(mean_wind__speed=8.0)
+    for tick in range(20, 60):
+        bench.clock(tick)
+        bench.clock(tick + 20_000)
+    status = wait_until(
+        lambda: (bench.diagnostics('clock') or 0) and bench.diagnostics('clock').level == b'\x02'
+        and bench.diagnostics('clock'), 5, 'an error on the two clocks')
+    assert 'jumps to and fro' in status.message
+    said = capfd.readouterr().err
+    assert said.count('jumps to and fro') == 1
+    assert said.count('begins anew from seed') == 3
+
+
 def test_time_that_stands_still_publishes_nothing(make_bench):
     bench = make_bench(mean_wind__speed=8.0)
     bench.clock(10)
@@ -292,6 +306,7 @@ def test_a_clock_of_1_khz_gives_every_tick_once(make_bench):
 
 @pytest.mark.parametrize('bad', [
     {'height': math.nan}, {'velocity': (math.inf, 0.0, 0.0)},
+    {'velocity': (1e300, 1e300, 0.0)}, {'height': 1e300},
     {'orientation': (0.0, 0.0, 0.0, 0.0)}, {'orientation': (0.0, 0.0, math.nan, 1.0)}])
 def test_bad_odometry_is_refused_and_the_last_good_one_holds(make_bench, bad):
     bench = make_bench(mean_wind__speed=8.0)

@@ -40,6 +40,12 @@ MAX_MEAN_WIND = 60.0
 MAX_UPDRAFT = 20.0
 MAX_SEED = 2**63 - 1
 
+MAX_HEIGHT = 100_000.0
+"""Odometry beyond this height, m, is taken for a fault of its source, not for a vehicle."""
+
+MAX_GROUND_SPEED = 10_000.0
+"""The same for speed over the ground, m/s."""
+
 MAX_STEPS = 10
 """After a gap, only this many of the ticks missed are stepped (0.5 s); all use up their draws."""
 
@@ -254,11 +260,15 @@ class SeededAir:
         Raises
         ------
         ValueError
-            If a number is not finite; the sample is not used.
+            If a number is not finite, or of nothing that flies; the sample is not used.
         """
-        if not math.isfinite(height + sum(velocity_enu)):
-            raise ValueError(f'height is {height} m, velocity {velocity_enu} m/s; '
-                             'all must be finite numbers')
+        east, north, up = velocity_enu
+        # Written so that NaN is refused too.
+        if not (abs(height) <= MAX_HEIGHT
+                and abs(east) + abs(north) + abs(up) <= MAX_GROUND_SPEED):
+            raise ValueError(f'height is {height:g} m, velocity ({east:g}, {north:g}, {up:g}) m/s; '
+                             f'allowed are heights within {MAX_HEIGHT:g} m and velocities within '
+                             f'{MAX_GROUND_SPEED:g} m/s')
         if self._odometry and time_ns < self._odometry[-1].time_ns:
             self._odometry.clear()  # its clock went back
         self._odometry.append(_Odometry(time_ns, height, velocity_enu))

@@ -10,6 +10,7 @@ import array
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -64,6 +65,9 @@ PARAMETERS = (
 
 PATIENCE_S = 5.0
 """Wall time after which a missing clock or odometry is reported, s."""
+
+REPEATED_BACK = 4
+"""So many jumps of the clock within `PATIENCE_S` are no resets of a simulation, but two clocks."""
 
 REPEAT_TICKS = 20
 """An unchanged sim_wind is repeated this often, for those who missed it."""
@@ -154,6 +158,7 @@ class DrydenWindNode(Node):
         self._bad_odometry = 0
         self._bad_odometry_text = ''
         self._bad_odometry_at = -math.inf
+        self._went_back: deque[float] = deque(maxlen=REPEATED_BACK)
         self._said: set[str] = set()
         self.get_logger().info(
             _in_words(self.air.settings)
@@ -245,11 +250,32 @@ class DrydenWindNode(Node):
         if self._said:
             self._said -= {'no clock', 'clock stands'}
         if advanced.restarted:
-            self.get_logger().warning(
-                f'sim time went to {advanced.tick.time_ns * 1e-9:.2f} s, back or to another clock: '
-                f'the air begins anew from seed {self.air.settings.seed}, the history is empty')
+            self._tell_restart(advanced.tick)
         self._publish(advanced.tick)
         return advanced.tick
+
+    def _tell_restart(self, tick: AirTick) -> None:
+        self._went_back.append(time.monotonic())
+        if self._disputed:
+            self._say_once('two clocks', self._dispute)
+            return
+        self.get_logger().warning(
+            f'sim time went to {tick.time_ns * 1e-9:.2f} s, back or to another clock: '
+            f'the air begins anew from seed {self.air.settings.seed}, the history is empty')
+
+    @property
+    def _disputed(self) -> bool:
+        """Whether sim time has jumped again and again lately."""
+        return (len(self._went_back) == REPEATED_BACK
+                and time.monotonic() - self._went_back[0] < PATIENCE_S)
+
+    @property
+    def _dispute(self) -> str:
+        heard = '' if self._clock_sub is None else \
+            f' ({self.count_publishers(self._clock_topic)} publishers)'
+        return (f'sim time on {self._clock_topic} jumps to and fro{heard}: two clocks speak there, '
+                'and the air begins anew at each jump. Let one of them publish it, or give each '
+                'vehicle its own namespace')
 
     def _take_ekf_wind(self) -> None:
         if self._ekf_source is not None:
@@ -367,6 +393,10 @@ class DrydenWindNode(Node):
             latched, self._unheard = self._unheard, None
             if latched is not None:
                 self._sim_wind_pub.publish(latched)
+        if not self._disputed:
+            self._said.discard('two clocks')
+        if time.monotonic() - self._bad_odometry_at > PATIENCE_S:
+            self._said.discard('bad odometry')
         findings = (self._clock_status(), self._odometry_status(), self._air_status())
         if self._diagnostics_pub.get_subscription_count():
             message = DiagnosticArray(status=[common.status(*finding) for finding in findings])
@@ -394,6 +424,8 @@ class DrydenWindNode(Node):
                     'paused, or its clock is lost; the wind stays as it is')
             self._say_once('clock stands', text)
             return Finding(name, DiagnosticStatus.WARN, text, values)
+        if self._disputed:
+            return Finding(name, DiagnosticStatus.ERROR, self._dispute, values)
         if 0.0 < grid.rate < 19.0:
             return Finding(
                 name, DiagnosticStatus.WARN,
@@ -417,9 +449,10 @@ class DrydenWindNode(Node):
             return Finding(name, DiagnosticStatus.WARN, text, values)
         if self._odometry_at is None:
             return Finding(name, DiagnosticStatus.OK, f'waiting for {topic}', values)
-        if self._bad_odometry:
+        if now - self._bad_odometry_at < PATIENCE_S:
             return Finding(name, DiagnosticStatus.WARN,
-                           f'{self._bad_odometry} messages refused', values)
+                           f'{self._bad_odometry} messages refused, last: '
+                           f'{self._bad_odometry_text}', values)
         return Finding(name, DiagnosticStatus.OK, 'height and airspeed known', values)
 
     def _air_status(self) -> Finding:
