@@ -94,10 +94,12 @@ class _Seen:
 
     winds: list[tuple[float, str, float]] = field(default_factory=list)
     heights: list[tuple[float, float]] = field(default_factory=list)
+    heights_of_ekf: list[tuple[float, float]] = field(default_factory=list)
     airspeeds: list[tuple[float, float]] = field(default_factory=list)
 
     def air(self) -> Air:
-        times = [one[0] for rows in (self.winds, self.heights, self.airspeeds) for one in rows]
+        heights = self.heights or self.heights_of_ekf
+        times = [one[0] for rows in (self.winds, heights, self.airspeeds) for one in rows]
         if not times:
             return empty_air()
         ticks = np.arange(int(min(times) / TICK_S), int(max(times) / TICK_S) + 1)
@@ -107,7 +109,7 @@ class _Seen:
             for row, (name, default) in enumerate(_DEFAULTS.items()):
                 values = [(at, value) for at, key, value in self.winds if key == name]
                 wind[row] = _held(t, values, np.nan if values else default)
-        return air_of_sim_wind(t, ticks.astype(np.int64), wind, _held(t, self.heights, np.nan),
+        return air_of_sim_wind(t, ticks.astype(np.int64), wind, _held(t, heights, np.nan),
                                _held(t, self.airspeeds, np.nan))
 
 
@@ -121,8 +123,9 @@ def _held(t: Any, values: list[tuple[float, float]], default: float) -> Any:
 
 
 def _see_telemetry(path: Path, seen: _Seen, progress: Progress) -> None:
-    reader = TlogReader(path, ('PARAM_VALUE', 'PARAM_SET', 'GLOBAL_POSITION_INT', 'VFR_HUD',
-                               'SYSTEM_TIME', 'ATTITUDE'), progress)
+    reader = TlogReader(path, ('PARAM_VALUE', 'PARAM_SET', 'GLOBAL_POSITION_INT',
+                               'LOCAL_POSITION_NED', 'VFR_HUD', 'SYSTEM_TIME', 'ATTITUDE'),
+                        progress)
     t = 0.0
     for _, message in reader:
         boot = getattr(message, 'time_boot_ms', None)
@@ -136,6 +139,8 @@ def _see_telemetry(path: Path, seen: _Seen, progress: Progress) -> None:
                 seen.winds.append((t, message.param_id, message.param_value))
         elif kind == 'GLOBAL_POSITION_INT':
             seen.heights.append((t, message.relative_alt * 1e-3))
+        elif kind == 'LOCAL_POSITION_NED':
+            seen.heights_of_ekf.append((t, -message.z))
         elif kind == 'VFR_HUD':
             seen.airspeeds.append((t, message.airspeed))
 

@@ -1,4 +1,7 @@
-"""A headless Chromium of the distribution, driven through its debugging pipe: no packages needed."""
+"""A headless Chromium of the distribution, driven through its debugging pipe.
+
+No Python package is needed for it.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +142,8 @@ class Browser:
         with self._news:
             while number not in self._answers:
                 left = deadline - time.monotonic()
-                assert left > 0.0 and not self._closed, f'no answer of the browser to {method}'
+                assert not self._closed, f'the browser ended before it answered {method}'
+                assert left > 0.0, f'no answer of the browser to {method}'
                 self._news.wait(left)
             answer = self._answers.pop(number)
         assert 'error' not in answer, f'{method}: {answer["error"]}'

@@ -1,0 +1,602 @@
+"""What wind_report reads, measures and says."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import itertools
+import math
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.bags import AirSettings, Sample, ekf_winds, fly, make, write_bag
+from support.dataflash import write_flight
+
+from dryden_wind_ros.gusts.dryden import DrydenGustFleet, low_altitude_scales
+from dryden_wind_ros.report.analysis import (
+    CONFIDENCE,
+    analyse,
+    gust_factors,
+    model_steps,
+    phase_spans,
+    recover_draws,
+    spectra,
+    strengths,
+    time_constants,
+    wind_rose,
+)
+from dryden_wind_ros.report.compare import compare
+from dryden_wind_ros.report.figures import thin
+from dryden_wind_ros.report.flight import Air, FlightRecord, RecordError, Settings
+from dryden_wind_ros.report.page import fly_again
+from dryden_wind_ros.report.read_bag import read_bag
+from dryden_wind_ros.tools.wind_report import main, read_flights
+
+BREEZE = AirSettings(mean_speed=8.0, mean_from_deg=270.0, seed=7)
+FLIGHTS = Path(__file__).parent / 'data' / 'ekf'
+
+
+def air_of(gust, height, airspeed, mean=8.0, rows=None, **more) -> Air:
+    """Return an Air of even ticks; gust of shape (3, N), the rest numbers or (N,)."""
+    n = gust.shape[1]
+    height, airspeed = np.broadcast_to(height, n) * 1.0, np.broadcast_to(airspeed, n) * 1.0
+    scales = {h: low_altitude_scales(h, mean) for h in set(height.tolist())}
+    scales = [scales[h] for h in height.tolist()]
+    tick = np.arange(n)
+    zero = np.zeros(n, dtype=np.int64)
+    values = {
+        'tick': tick, 'run': zero, 'setting': zero, 't': tick * 0.05, 'draws': tick,
+        'height': height, 'airspeed': airspeed, 'gust': gust,
+        'sigma': np.array([[s.sigma_u, s.sigma_v, s.sigma_w] for s in scales]).T,
+        'length': np.array([[s.length_u, s.length_v, s.length_w] for s in scales]).T,
+        'mean_enu': np.array([[mean], [0.0], [0.0]]).repeat(n, 1),
+        'gust_enu': np.array([gust[0], -gust[1], gust[2]]), 'sim_wind': np.zeros((3, n)),
+        'missed': zero, 'restarts': zero, 'rate': np.full(n, 20.0)}
+    return Air(**{**values, **more})
+
+
+def settings_of(seed=7, method='exact', mean=8.0) -> tuple[Settings, ...]:
+    return (Settings('dryden', method, seed, 1.0, 'uniform', mean, 270.0, 0.0),)
+
+
+def record(tmp_path: Path, name: str, samples) -> FlightRecord:
+    """Return a flight that went through a bag."""
+    return read_bag(write_bag(tmp_path / name, samples))[0]
+
+
+@pytest.fixture(scope='module')
+def hover(tmp_path_factory) -> FlightRecord:
+    """A hover of 20 minutes at 10 m."""
+    return record(tmp_path_factory.mktemp('hover'), 'hover', fly(BREEZE, 1200.0))
+
+
+# --------------------------------------------------------------------------------------- bags
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_every_field_of_a_bag_reads_back_to_the_bit(tmp_path, storage):
+    samples = list(itertools.chain(
+        fly(dataclasses.replace(BREEZE, seed=2**62 + 1, mean_up=0.5, scale=1.5), 20.0,
+            height=lambda t: 3.0 + t, velocity=lambda t: (1.0, t, 0.1)),
+        ekf_winds([(0.0, 5.0, 'ground'), (5.0, 20.0, 'learning')],
+                  lambda t: (8.0, t / 10), lambda t: (7.0, 0.5))))
+    write_bag(tmp_path / 'bag', samples, storage)
+
+    assert main([str(tmp_path / 'bag'), '--csv', str(tmp_path / 'out.csv')]) == 0
+
+    rows = list(csv.DictReader((tmp_path / 'out.csv').open()))
+    states = [s.message for s in samples if s.topic == '/wind/state']
+    assert len(rows) == len(states) == 401
+    vectors = {f'{name}_{to}': (name, axis) for name in ('mean', 'gust')
+               for to, axis in (('e', 'x'), ('n', 'y'), ('up', 'z'))}
+    for row, state in zip(rows, states, strict=True):
+        for field in dataclasses.fields(state):
+            if field.name in ('header', 'mean', 'gust') or field.name.startswith('__'):
+                continue
+            wanted = getattr(state, field.name)
+            assert type(wanted)(row[field.name]) == wanted, field.name
+        for column, (name, axis) in vectors.items():
+            assert float(row[column]) == getattr(getattr(state, name), axis)
+        assert row['frame_id'] == 'map'
+    newest = [s.message for s in samples if s.topic == '/ekf_wind'][-1]
+    assert rows[-1]['ekf_phase'] == 'learning'
+    for name in ('wind_e', 'wind_n', 'flown_e', 'flown_n', 'error_speed', 'error_direction'):
+        assert float(rows[-1][f'ekf_{name}']) == getattr(newest, name)
+    assert rows[0]['ekf_wind_e'] == ''  # no estimate is not an estimate of zero
+
+
+def test_a_bag_of_two_vehicles_is_two_flights(tmp_path):
+    path = write_bag(tmp_path / 'two', [*fly(BREEZE, 5.0, namespace='/v1'), *fly(
+        dataclasses.replace(BREEZE, seed=8), 5.0, namespace='/fleet/v2')])
+
+    flights = read_bag(path)
+
+    assert [(f.namespace, f.settings[0].seed) for f in flights] == [('fleet/v2', 8), ('v1', 7)]
+    assert 'namespace:=fleet/v2' in fly_again(flights[0])[0]
+
+
+def test_a_bag_without_message_definitions_is_read_with_those_of_the_package(tmp_path):
+    bag = write_bag(tmp_path / 'old', fly(BREEZE, 2.0), 'sqlite3')
+    with sqlite3.connect(bag / 'old.db3') as database:
+        database.execute("UPDATE message_definitions SET encoding = '', "
+                         "encoded_message_definition = ''")
+        database.execute('UPDATE schema SET schema_version = 3')
+
+    assert len(read_bag(bag)[0].air) == 41
+
+
+def test_only_sim_wind_still_gives_the_wind(tmp_path):
+    samples = [s for s in fly(BREEZE, 30.0) if s.topic == '/sim_wind']
+
+    flight = record(tmp_path, 'thin', samples)
+
+    assert flight.air.sim_wind[0].tolist() == [s.message.speed for s in samples]
+    assert 'no wind/state in the bag' in flight.notes[0]
+    assert main([str(tmp_path / 'thin'), '-o', str(tmp_path / 'thin.html')]) == 0
+
+
+# ------------------------------------------------------------------------ files that are not whole
+
+
+def foreign(folder: Path) -> Path:
+    message = make('std_msgs/msg/String', data='hello')
+    return write_bag(folder / 'foreign', [Sample('/chatter', 'std_msgs/msg/String', k, message)
+                                          for k in range(3)])
+
+
+def empty_bag(folder: Path) -> Path:
+    return write_bag(folder / 'empty', [])
+
+
+def written(name: str, content: bytes):
+    def write(folder: Path) -> Path:
+        (folder / name).write_bytes(content)
+        return folder / name
+    return write
+
+
+def empty_folder(folder: Path) -> Path:
+    (folder / 'nothing').mkdir()
+    return folder / 'nothing'
+
+
+@pytest.mark.parametrize(('bad', 'says'), [
+    (lambda folder: folder / 'missing', 'there is no such file or folder'),
+    (empty_folder, 'the folder is empty'),
+    (written('a.mcap', b''), 'the file is empty (0 bytes)'),
+    (written('a.db3', b''), 'the file is empty (0 bytes)'),
+    (written('a.mcap', b'\x89MCAP0\r\n'), 'before the first message'),
+    (written('notes.txt', b'These are my notes.\n'), 'neither a bag (MCAP, SQLite), nor'),
+    (written('a.bag', b'#ROSBAG V2.0\n1234567890'), 'a bag of ROS 1'),
+    (written('a.tlog', b'x' * 9000), 'not a telemetry log?'),
+    (written('a.BIN', b'\xa3\x95' * 50), 'a.BIN'),
+    (written('a.db3', b'SQLite format 3\0' + bytes(5000)), 'cannot be opened as a bag'),
+    (foreign, 'no wind in this bag'),
+    (empty_bag, 'the bag is empty'),
+], ids=lambda value: getattr(value, '__name__', None))
+def test_a_file_without_a_flight_gets_one_clear_error(tmp_path, capsys, bad, says):
+    path = bad(tmp_path)
+
+    assert main([str(path), '-o', str(tmp_path / 'out.html')]) == 1
+
+    out, err = capsys.readouterr()
+    assert out == ''
+    assert err.count('\n') == 1
+    assert str(path) in err
+    assert says in err
+    assert not (tmp_path / 'out.html').exists()
+
+
+def test_a_foreign_bag_is_told_by_its_topics(tmp_path):
+    with pytest.raises(RecordError, match=r'3 messages of 1 topics: /chatter \(std_msgs/String\)'):
+        read_bag(foreign(tmp_path))
+
+
+def test_a_failed_run_leaves_the_old_report(tmp_path):
+    (tmp_path / 'out.html').write_text('old')
+
+    assert main([str(foreign(tmp_path)), '-o', str(tmp_path / 'out.html')]) == 1
+
+    assert (tmp_path / 'out.html').read_text() == 'old'
+
+
+@pytest.fixture(scope='module')
+def short_bag(tmp_path_factory) -> Path:
+    return write_bag(tmp_path_factory.mktemp('short') / 'short', fly(BREEZE, 1.5))
+
+
+@settings(max_examples=25, deadline=None,
+          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(share=st.floats(0.0, 0.999))
+def test_of_a_recording_cut_off_anywhere_the_beginning_is_read(short_bag, tmp_path, share):
+    whole = read_bag(short_bag)[0].air
+    data = (short_bag / 'short.mcap').read_bytes()
+    cut = tmp_path / 'cut'
+    shutil.rmtree(cut, ignore_errors=True)
+    cut.mkdir()
+    (cut / 'cut.mcap').write_bytes(data[:int(share * len(data))])
+
+    # The first message holds the word; the definitions before it do not.
+    first = data.index(b'dryden\0')
+    if int(share * len(data)) < first:
+        with pytest.raises(RecordError, match='cut'):
+            read_flights(cut)
+        return
+    try:
+        flight = read_flights(cut)[0]
+    except RecordError:
+        assert int(share * len(data)) < first + 600  # within the first message
+        return
+    assert flight.air.tick.tolist() == whole.tick[:len(flight.air)].tolist()
+    assert (flight.air.gust == whole.gust[:, :len(flight.air)]).all()
+    assert any('cut off' in note for note in flight.notes)
+    assert 'metadata.yaml is missing' in flight.notes[0]
+
+
+def test_a_database_that_was_not_closed_is_read_with_its_log(tmp_path):
+    bag = write_bag(tmp_path / 'bag', fly(BREEZE, 3.0), 'sqlite3')
+    database = sqlite3.connect(bag / 'bag.db3')
+    database.execute('PRAGMA journal_mode=WAL')
+    database.execute('PRAGMA wal_autocheckpoint=0')
+    last = database.execute('SELECT max(id) FROM messages').fetchone()[0]
+    database.execute('UPDATE messages SET timestamp = timestamp + 1 WHERE id = ?', (last,))
+    database.commit()
+    dead = tmp_path / 'dead'
+    dead.mkdir()
+    for name in ('bag.db3', 'bag.db3-wal'):
+        shutil.copy(bag / name, dead / name)  # as a killed recorder leaves them
+    database.close()
+
+    flight = read_bag(dead)[0]
+
+    assert len(flight.air) == 61
+    assert any('was not closed' in note for note in flight.notes)
+
+
+# --------------------------------------------------------------------------------- beside the model
+
+
+def test_strengths_of_a_20_minute_hover_agree_with_the_standard_within_the_stated_error(hover):
+    found = analyse(hover).strength
+
+    # 10 m and 8 m/s: sigma_u = sigma_v = 0.18886 W, sigma_w = 0.1 W (MIL-F-8785C, docs/model.md)
+    assert found.aimed == pytest.approx([1.5109, 1.5109, 0.8], abs=2e-4)
+    assert found.model == pytest.approx(found.aimed, rel=0.01)  # it began at rest
+    assert (abs(found.measured - found.model) <= CONFIDENCE * found.error).all()
+    assert found.agrees.all()
+    # sigma sqrt(tau / 2T) with L = 67.37 m, half of it, 10 m; V about 8 m/s
+    tau = np.array([67.37, 33.68, 10.0]) / 8.0
+    assert found.error == pytest.approx(found.aimed * np.sqrt(tau / 2400.0), rel=0.06)
+    assert found.samples == pytest.approx(1200.0 / tau, rel=0.12)
+    assert found.measured == pytest.approx(np.sqrt((hover.air.gust**2).mean(axis=1)))
+
+
+def test_time_constants_of_a_hover_agree_with_length_over_speed(hover):
+    fits = analyse(hover).time_constants
+
+    for fit, length in zip(fits, (67.37, 33.68, 10.0), strict=True):
+        assert fit.model == pytest.approx(
+            (length / np.maximum(hover.air.airspeed, 8.0)).mean(), rel=0.01)
+        assert fit.error == pytest.approx(fit.model * math.sqrt(2 * fit.model / 1200.0), rel=0.1)
+        assert abs(fit.measured - fit.model) <= CONFIDENCE * fit.error
+
+
+def test_spectra_of_a_hover_lie_in_their_band(hover):
+    for found in analyse(hover).spectra:
+        assert found.inside >= 0.85
+        assert found.measured.sum() > 0.0
+
+
+def test_the_model_curve_is_the_spectrum_of_the_standard():
+    gust = np.random.default_rng(1).normal(size=(3, 4000))
+    air = air_of(gust, 10.0, 8.0)
+    found = spectra(air, model_steps(air, settings_of()))[0]
+
+    t = 67.366 / 8.0  # L_u at 10 m, over 8 m/s
+    f = found.curve_frequency
+    wanted = 4.0 * 1.5109**2 * t / (1.0 + (2.0 * np.pi * f * t)**2)
+    assert found.curve == pytest.approx(wanted, rel=0.02)
+
+
+def many_flights(method: str, count: int, ticks: int, height, airspeed, mean: float):
+    fleet = DrydenGustFleet(range(500, 500 + count), method)
+    gust = np.zeros((ticks, count, 3))
+    fleet.step(0.0, mean, float(height[0]), float(airspeed[0]))
+    for k in range(1, ticks):
+        gust[k] = fleet.step(k * 0.05, mean, float(height[k]), float(airspeed[k]))
+    for i in range(count):
+        air = air_of(np.ascontiguousarray(gust[:, i].T), height, airspeed, mean)
+        yield air, settings_of(500 + i, method, mean)
+
+
+@pytest.mark.parametrize('method', ['exact', 'euler'])
+def test_the_stated_errors_are_those_of_many_flights(method):
+    """Measured less model, over the stated error, scatters about 0 by 1: climbs of 100 s."""
+    ticks = 2000
+    height = np.linspace(3.0, 30.0, ticks).round(1)
+    airspeed = 15.0 + 5.0 * np.sin(np.arange(ticks) / 200.0)
+    sigma, tau, inside, draws = [], [], [], 0
+    for air, chosen in many_flights(method, 50, ticks, height, airspeed, 12.0):
+        steps = model_steps(air, chosen)
+        whole, _ = strengths(air, steps)
+        sigma.append((whole.measured - whole.model) / whole.error)
+        tau.append([(f.measured - f.model) / f.error for f in time_constants(air, steps)])
+        if len(inside) < 15:
+            inside.append([s.inside for s in spectra(air, steps)])
+            draws += recover_draws(air, chosen, steps).of_seed
+
+    for scores in (np.array(sigma), np.array(tau)):
+        # 150 numbers: the mean is known to 0.08, the scatter to 0.06
+        assert abs(scores.mean()) < 0.3
+        assert 0.8 < scores.std() < 1.2
+    assert 0.92 < np.mean(inside) < 0.98
+    assert draws == 15 * (ticks - 1)
+
+
+def test_a_wrong_gust_is_told_from_the_model(hover):
+    """Half as strong again, as if the noise had been scaled wrongly."""
+    flight = dataclasses.replace(
+        hover, air=dataclasses.replace(hover.air, gust=1.5 * hover.air.gust))
+    found = analyse(flight)
+
+    assert not found.strength.agrees.any()
+    assert max(s.inside for s in found.spectra) < 0.5
+    assert found.draws.of_seed == 0
+
+
+def test_strength_is_told_by_height(tmp_path):
+    flight = record(tmp_path, 'steps', fly(
+        BREEZE, 120.0, height=lambda t: 5.0 if t < 60.0 else 80.0))
+
+    bands = analyse(flight).bands
+
+    assert [(b.low, b.high, round(b.seconds)) for b in bands] == [(3.5, 7.0, 60), (56.0, 112.0, 60)]
+    for band, height in zip(bands, (5.0, 80.0), strict=True):
+        assert band.height == pytest.approx(height, abs=0.1)
+        assert band.aimed[0] == pytest.approx(low_altitude_scales(height, 8.0).sigma_u, rel=1e-3)
+
+
+# --------------------------------------------------------------------------------- ticks and draws
+
+
+def test_the_draws_of_a_flight_are_those_of_its_seed_through_changes_and_gaps(tmp_path):
+    def change(**values):
+        return lambda air: air.configure(dataclasses.replace(air.settings, **values))
+
+    flight = record(tmp_path, 'changes', fly(
+        BREEZE, 100.0, start=12.0, height=lambda t: 5.0 + t / 10, missed=lambda k: k % 50 == 0,
+        changes=[(30.0, change(mean_speed=12.0)), (50.0, lambda air: air.restart()),
+                 (70.0, change(scale=2.0)), (90.0, change(seed=9)), (100.0, change(gusts='off')),
+                 (105.0, change(gusts='dryden', method='euler'))]))
+
+    found = analyse(flight)
+
+    assert found.draws.of_seed == len(found.draws) > 0.9 * len(flight.air)
+    assert found.tally.missed == found.tally.lost == 40
+    assert found.tally.runs == 4
+    commands = fly_again(flight)
+    assert commands[0].startswith(
+        'ros2 launch dryden_wind_ros sitl.launch.py mean_wind_speed:=8.0 mean_wind_from:=270.0 ')
+    assert ' seed:=7 ' in commands[0]
+    assert [c.split('  #')[0] for c in commands[1:]] == [
+        'ros2 param set /dryden_wind mean_wind.speed 12.0',
+        'ros2 service call /wind/restart std_srvs/srv/Trigger',
+        'ros2 param set /dryden_wind scale 2.0',
+        'ros2 param set /dryden_wind seed 9',
+        'ros2 param set /dryden_wind gusts off',
+        'ros2 param set /dryden_wind gusts dryden',
+        'ros2 param set /dryden_wind method euler']
+
+
+def test_another_seed_in_the_settings_is_found_out(hover):
+    lie = tuple(dataclasses.replace(s, seed=8) for s in hover.settings)
+
+    assert recover_draws(hover.air, lie, model_steps(hover.air, lie)).of_seed == 0
+
+
+def test_a_clock_that_goes_back_is_a_new_run_and_time_goes_on(tmp_path):
+    first = list(fly(BREEZE, 10.0))
+    again = [dataclasses.replace(s, time_ns=s.time_ns + 20 * 10**9) for s in fly(BREEZE, 5.0)]
+
+    flight = record(tmp_path, 'reboot', [*first, *again])
+
+    assert analyse(flight).tally.runs == 2
+    assert analyse(flight).tally.seconds == pytest.approx(15.0)
+    assert (np.diff(flight.air.timeline()) > 0.0).all()
+    assert analyse(flight).draws.of_seed == len(analyse(flight).draws) == 300
+
+
+# --------------------------------------------------------------------------------------- numbers
+
+
+def test_gust_factor_is_the_highest_3_s_mean_over_the_minute_mean():
+    n = 1201
+    gust = np.zeros((3, n))
+    gust[0, 400:460] = 4.0  # 3 s of 12 m/s in a minute of 8 m/s
+    air = air_of(gust, 10.0, 8.0)
+
+    found = gust_factors(air)
+
+    assert found.factor.tolist() == pytest.approx([12.0 / (8.0 + 4.0 * 3.0 / 60.0)])
+    assert not len(gust_factors(air.rows(slice(0, 1000))).factor)  # less than a minute
+
+
+@pytest.mark.parametrize(('east', 'north', 'sector'),
+                         [(8.0, 0.0, 270), (-8.0, 0.0, 90), (0.0, 8.0, 180), (0.0, -8.0, 0)])
+def test_the_wind_rose_shows_where_the_wind_comes_from(east, north, sector):
+    air = air_of(np.zeros((3, 100)), 10.0, 8.0)
+    air = dataclasses.replace(air, mean_enu=np.array([[east], [north], [0.0]]).repeat(100, 1))
+
+    rose = wind_rose(air)
+
+    assert rose.direction[rose.share.sum(axis=0).argmax()] == sector
+    assert rose.share.sum() == pytest.approx(1.0)
+
+
+def test_phases_and_their_errors(tmp_path):
+    flight = record(tmp_path, 'phases', [*fly(BREEZE, 60.0), *ekf_winds(
+        [(0.0, 10.0, 'ground'), (10.0, 11.0, 'init'), (11.0, 40.0, 'learning'),
+         (40.0, 55.0, 'coast'), (55.0, 60.0, 'relearn')],
+        lambda t: (8.0, 0.0), lambda t: (8.0, 2.0 if t < 40 else 6.0))])
+
+    spans = phase_spans(flight.ekf)
+
+    assert [(s.phase, s.start, s.end) for s in spans] == [
+        (2, 0.0, 10.0), (4, 10.0, 11.0), (5, 11.0, 40.0), (6, 40.0, 55.0),
+        (7, 55.0, pytest.approx(59.8))]
+    assert math.isnan(spans[0].error_mean)
+    assert [s.error_mean for s in spans[1:]] == pytest.approx([2.0, 2.0, 6.0, 6.0])
+    assert spans[2].direction_mean == pytest.approx(math.degrees(math.atan2(2.0, 8.0)))
+    assert spans[2].settled == pytest.approx((29.0 - 5.0) / 29.0, abs=0.01)
+    assert spans[3].reason == 'made to be coast'
+
+
+@given(st.lists(st.one_of(st.floats(-1e6, 1e6), st.just(math.nan)), min_size=1, max_size=500),
+       st.integers(4, 60))
+def test_thinning_keeps_the_extremes_and_the_ends(values, points):
+    y = np.array(values)
+
+    rows = thin(y, points)
+
+    assert (np.diff(rows) > 0).all()
+    assert rows[0] == 0
+    assert rows[-1] == len(y) - 1
+    assert len(rows) <= points + 2
+    if np.isfinite(y).any():
+        assert np.nanmax(y[rows]) == np.nanmax(y)
+        assert np.nanmin(y[rows]) == np.nanmin(y)
+
+
+# --------------------------------------------------------------------------------------------- A/B
+
+
+def verdict(tmp_path, a, b):
+    a, b = (record(tmp_path, name, samples) for name, samples in (('a', a), ('b', b)))
+    return compare(a, analyse(a), b, analyse(b))
+
+
+def test_the_same_flight_twice_met_the_same_air(tmp_path):
+    found = verdict(tmp_path, fly(BREEZE, 30.0), fly(BREEZE, 40.0))
+
+    assert found.verdict == 'same'
+    assert found.text.startswith('The same air')
+    assert found.gusts_same == found.common == 601
+
+
+def test_another_height_is_the_same_draws_and_says_how_far_apart(tmp_path):
+    found = verdict(tmp_path, fly(BREEZE, 60.0), fly(BREEZE, 60.0, height=lambda t: 10.0 + t / 10))
+
+    assert found.verdict == 'same draws'
+    assert found.draws == found.draws_same == 1200
+    height = next(p for p in found.parted if p.name == 'height')
+    assert (height.largest, height.largest_at) == (pytest.approx(6.0), pytest.approx(60.0))
+    assert 'height (up to 6 m apart)' in found.text
+    assert (found.correlation > 0.8).all()
+
+
+def test_a_late_start_is_the_same_draws_and_fades(tmp_path):
+    found = verdict(tmp_path, fly(BREEZE, 60.0), fly(BREEZE, 57.0, start=3.0))
+
+    assert found.verdict == 'same draws'
+    assert 'start from rest at ticks 0 and 60' in found.text
+    assert found.gusts_close > 0.5 * found.common
+
+
+@pytest.mark.parametrize(('changed', 'wanted', 'says'), [
+    ({'seed': 8}, 'other draws', 'The seeds are 7 and 8'),
+    ({'method': 'euler'}, 'same draws', 'method (exact and euler)'),
+    ({'scale': 2.0}, 'same draws', 'scale (1 and 2)'),
+    ({'mean_from_deg': 90.0}, 'same', 'The same air'),
+    ({'gusts': 'off'}, 'unknown', 'Dryden gusts never blew in both'),
+])
+def test_a_changed_setting_is_named(tmp_path, changed, wanted, says):
+    found = verdict(tmp_path, fly(BREEZE, 20.0), fly(dataclasses.replace(BREEZE, **changed), 20.0))
+
+    assert found.verdict == wanted
+    assert says in found.text
+    assert [name for name, _, _ in found.settings] == list(changed)
+
+
+def test_without_a_tick_in_common_nothing_can_be_told(tmp_path):
+    found = verdict(tmp_path, fly(BREEZE, 5.0), fly(BREEZE, 5.0, start=100.0))
+
+    assert found.verdict == 'unknown'
+    assert 'no tick number in common' in found.text
+
+
+# -------------------------------------------------------------------------------------------- logs
+
+
+def test_a_telemetry_log_gives_estimate_phases_and_the_wind_given(tmp_path, capsys):
+    source = FLIGHTS / 'plane_tas.tlog.gz'
+
+    assert main([str(source), '-o', str(tmp_path / 'plane.html')]) == 0
+
+    flight = read_flights(source)[0]
+    assert flight.kind == 'tlog'
+    assert not flight.settings
+    phases = {span.phase for span in phase_spans(flight.ekf)}
+    assert {2, 5, 6} <= phases  # on the ground, learning, and a GPS outage
+    assert np.nanmax(flight.air.height) > 50.0
+    assert 'record wind/state in a bag' in capsys.readouterr().out
+    assert 'plane_tas.tlog.gz' in (tmp_path / 'plane.html').read_text()
+
+
+def test_a_dataflash_log_gives_the_phases_and_the_wind_given(tmp_path):
+    log = write_flight('plane_tas', tmp_path / 'flight.BIN')
+
+    flight = read_flights(log)[0]
+
+    assert flight.kind == 'dataflash'
+    assert {2, 5, 6} <= {span.phase for span in phase_spans(flight.ekf)}
+    # what flight.tlog.gz has as the last SIM_WIND_* of this flight
+    assert flight.air.sim_wind[:, -1] == pytest.approx(
+        read_flights(FLIGHTS / 'plane_tas.tlog.gz')[0].air.sim_wind[:, -1])
+    assert main([str(log), '-o', str(tmp_path / 'x.html'), '--csv', str(tmp_path / 'x.csv')]) == 0
+
+
+def test_a_log_beside_a_bag_cannot_be_compared_and_says_so(tmp_path, short_bag, capsys):
+    status = main([str(short_bag), str(FLIGHTS / 'copter_nodrag.tlog.gz'),
+                   '-o', str(tmp_path / 'x.html')])
+
+    assert status == 0
+    assert 'has no wind/state, so neither seed nor draws are known' in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------------------------ command line
+
+
+def test_the_output_must_have_a_folder(tmp_path, short_bag, capsys):
+    assert main([str(short_bag), '-o', str(tmp_path / 'no' / 'x.html')]) == 1
+    assert f'there is no folder {tmp_path / "no"}' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('package', ['plotly', 'rosbags'])
+def test_a_package_that_is_missing_is_named_with_how_to_install_it(tmp_path, short_bag, package):
+    code = (f'import sys; sys.modules[{package!r}] = None\n'
+            'from dryden_wind_ros.tools.wind_report import main\n'
+            f'sys.exit(main([{str(short_bag)!r}]))')
+
+    done = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, capture_output=True,
+                          text=True, timeout=60, check=False)
+
+    assert done.returncode == 1
+    assert f'python3 -m pip install {package}' in done.stderr
+    assert 'Traceback' not in done.stderr
+
+
+def test_names_in_a_bag_cannot_break_the_page(tmp_path):
+    folder = tmp_path / '<script>alert(1)</script>'
+    folder.mkdir(parents=True)
+    bag = write_bag(folder / 'a&b', fly(BREEZE, 2.0))
+
+    assert main([str(bag), '-o', str(tmp_path / 'x.html')]) == 0
+
+    assert '<script>alert(1)' not in (tmp_path / 'x.html').read_text()

@@ -1,0 +1,116 @@
+"""The page of wind_report in a real browser: loads offline, shows everything, fits and dresses."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from itertools import pairwise
+
+import pytest
+from support import wait_until
+from support.bags import AirSettings, ekf_winds, fly, write_bag
+from support.browser import Browser, find_browser
+
+from dryden_wind_ros.tools.wind_report import main
+
+pytestmark = pytest.mark.skipif(
+    find_browser() is None,
+    reason='no Chromium on this machine (Debian: apt install chromium): the page was not looked at')
+
+BREEZE = AirSettings(mean_speed=8.0, mean_from_deg=350.0, seed=7)
+PHASES = ((0.0, 20.0, 'ground'), (20.0, 21.0, 'init'), (21.0, 60.0, 'learning'),
+          (60.0, 80.0, 'coast'), (80.0, 84.0, 'relearn'), (84.0, 150.0, 'learning'))
+
+
+@pytest.fixture(scope='module')
+def pages(tmp_path_factory):
+    """A page of one flight, and one of an A/B pair."""
+    folder = tmp_path_factory.mktemp('pages')
+    a = write_bag(folder / 'first', [*fly(BREEZE, 150.0, missed=lambda k: k % 97 == 0), *ekf_winds(
+        PHASES, lambda t: (1.0 + math.sin(t), -8.0), lambda t: (1.5, -7.0 - math.sin(t / 9)))])
+    b = write_bag(folder / 'second', fly(
+        dataclasses.replace(BREEZE, scale=1.2), 120.0, height=lambda t: 10.0 + t / 20))
+    assert main([str(a), '-o', str(folder / 'one.html')]) == 0
+    assert main([str(a), str(b), '-o', str(folder / 'ab.html')]) == 0
+    return folder
+
+
+@pytest.fixture(scope='module')
+def browser():
+    with Browser() as opened:
+        yield opened
+
+
+def load(browser, path):
+    browser.open(path)
+    wait_until(lambda: browser.evaluate("document.documentElement.dataset.ready === 'yes'"), 60.0,
+               f'all plots of {path.name}; {browser.complaints}')
+
+
+@pytest.mark.parametrize('dark', [False, True], ids=['light', 'dark'])
+@pytest.mark.parametrize('width', [1280, 400])
+@pytest.mark.parametrize('name', ['one', 'ab'])
+def test_the_page_loads_shows_all_and_fits(pages, browser, name, width, dark):
+    browser.show(width, dark=dark)
+    load(browser, pages / f'{name}.html')
+
+    assert browser.complaints == []
+    assert browser.requests == [(pages / f'{name}.html').as_uri()]
+    plots = browser.evaluate("""[...document.querySelectorAll('.plot')].map((div) => ({
+        key: div.id, width: div.getBoundingClientRect().width, traces: (div.data || []).length,
+        empty: (div.data || []).filter((t) => (t.y || t.r || []).length === 0).length,
+        drawn: div.querySelectorAll('.scatterlayer .trace, .barlayer .trace, .barpolar').length,
+    }))""")
+    assert len(plots) == (15 if name == 'one' else 3 + 15 + 14)  # the second has no ekf_wind
+    for plot in plots:
+        assert plot['traces'] > 0, plot
+        assert plot['empty'] == 0, plot
+        assert plot['drawn'] > 0, plot
+        assert 0 < plot['width'] <= width, plot
+    assert browser.evaluate('document.documentElement.scrollWidth') <= width
+    background = browser.evaluate('getComputedStyle(document.body).backgroundColor')
+    assert background == ('rgb(17, 23, 29)' if dark else 'rgb(255, 255, 255)')
+
+
+def test_headings_go_down_step_by_step_and_plots_have_names(pages, browser):
+    browser.show(1280)
+    load(browser, pages / 'ab.html')
+
+    levels = browser.evaluate(
+        "[...document.querySelectorAll('h1,h2,h3,h4')].map((h) => Number(h.tagName[1]))")
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(b <= a + 1 for a, b in pairwise(levels))
+    assert browser.evaluate(
+        "[...document.querySelectorAll('.plot, .table')].every((e) => e.ariaLabel)")
+    assert browser.evaluate("[...document.querySelectorAll('nav a')].every("
+                            "(a) => document.querySelector(a.getAttribute('href')))")
+
+
+def test_the_button_changes_the_theme(pages, browser):
+    browser.show(1280)
+    load(browser, pages / 'one.html')
+
+    seen = []
+    for _ in range(3):
+        browser.evaluate("document.getElementById('theme').click()")
+        seen.append(browser.evaluate("document.getElementById('theme').textContent + ' ' + "
+                                     'document.documentElement.dataset.theme'))
+
+    assert seen == ['Theme: light light', 'Theme: dark dark', 'Theme: auto light']
+
+
+def test_zooming_in_shows_every_tick_and_takes_the_other_plots_along(pages, browser):
+    browser.show(1280)
+    load(browser, pages / 'one.html')
+    shown = "document.getElementById('f0-gust').data[0].x.length"
+    at_first = browser.evaluate(shown)
+
+    browser.evaluate(
+        "void Plotly.relayout('f0-gust', {'xaxis.range[0]': 50, 'xaxis.range[1]': 60})")
+
+    # 10 s are 200 ticks, but for two that were missed, and one more at either side
+    wait_until(lambda: 195 <= browser.evaluate(shown) <= 203, 20.0, 'the ticks zoomed in on')
+    assert at_first > 1000
+    wait_until(lambda: browser.evaluate("document.getElementById('f0-ekf').layout.xaxis.range")
+               == [50, 60], 20.0, 'the plot of the estimate, at the same time')
