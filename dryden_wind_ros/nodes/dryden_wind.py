@@ -210,13 +210,20 @@ class DrydenWindNode(Node):
         assert self._clock_sub is not None
         assert self._gate is not None
         self._take_odometry()
-        taken, newest = 1, self._advance(_ns(message.clock))
-        for later in common.take_all(self._clock_sub):
-            taken += 1
-            newest = self._advance(_ns(later.clock)) or newest
+        times = [_ns(message.clock)]
+        times += [_ns(later.clock) for later in common.take_all(self._clock_sub)]
+        newest = None
+        for left, time_ns in enumerate(times, 1 - len(times)):
+            tick = self._advance(time_ns)
+            if tick is None:
+                continue
+            newest = tick
+            if not left:
+                self._publish_sim_wind(tick)  # first: SITL waits for it, the others only watch
+            self._publish(tick)
         if newest is not None:
-            self._publish_sim_wind(newest)
-        self._gate.passed(taken, newest is not None)
+            self._publish_sim_wind(newest)  # does nothing if it was the last
+        self._gate.passed(len(times), newest is not None)
 
     def _on_gate(self) -> None:
         assert self._clock_sub is not None
@@ -225,9 +232,10 @@ class DrydenWindNode(Node):
 
     def feed_time(self, time_ns: int) -> None:
         """Take in the simulated time, ns."""
-        newest = self._advance(time_ns)
-        if newest is not None:
-            self._publish_sim_wind(newest)
+        tick = self._advance(time_ns)
+        if tick is not None:
+            self._publish_sim_wind(tick)
+            self._publish(tick)
 
     def _take_odometry(self) -> None:
         if self._odom_sub is not None:
@@ -235,7 +243,7 @@ class DrydenWindNode(Node):
                 self._on_odometry(message)
 
     def _advance(self, time_ns: int) -> AirTick | None:
-        """Step the air to a time and publish what it does; SITL is served elsewhere."""
+        """Step the air to a time; return the tick if a new one was reached."""
         with self._lock:
             advanced = self.air.advance(time_ns)
         if advanced.tick is None:
@@ -251,7 +259,6 @@ class DrydenWindNode(Node):
             self._said -= {'no clock', 'clock stands'}
         if advanced.restarted:
             self._tell_restart(advanced.tick)
-        self._publish(advanced.tick)
         return advanced.tick
 
     def _tell_restart(self, tick: AirTick) -> None:
