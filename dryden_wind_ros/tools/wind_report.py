@@ -177,7 +177,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f'wind_report: {error}', file=sys.stderr)
         return 1
     except OSError as error:
-        print(f'wind_report: {error.filename}: {error.strerror}', file=sys.stderr)
+        # A write that fails, as on a full disk, does not name its file.
+        named = error.filename or ' or '.join(
+            str(path) for path in (options.csv, output) if path is not None)
+        print(f'wind_report: {named}: {error.strerror}', file=sys.stderr)
         return 1
     for flight in flights:
         print(f'{flight.name}: {_in_words(flight)}')

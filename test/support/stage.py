@@ -28,10 +28,12 @@ USERS = {'SIM_WIND_SPD': 3.25, 'SIM_WIND_DIR': 77.0, 'SIM_WIND_DIR_Z': -2.5,
 
 WITH_FILE_SIZE_LIMIT = (
     'import resource, runpy, sys; '
-    'resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY)); '
+    'room = int(sys.argv.pop(1)); '
+    'resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY)); '
     'module = sys.argv.pop(1); '
     'runpy.run_module(module, run_name="__main__", alter_sys=True)')
-"""Runs a module on a disk without room: writing to a file fails (EFBIG in place of ENOSPC)."""
+"""Runs a module on a disk with room for files of so many bytes; then writing fails, as it does on
+a full one (with EFBIG in place of ENOSPC). Arguments: room, module, its own."""
 
 
 def environment() -> dict[str, str]:
@@ -158,7 +160,7 @@ class Stage:
     # -- programs
 
     def node(self, module: str, parameters: dict[str, Any], full_disk: bool = False) -> Process:
-        start = ['-c', WITH_FILE_SIZE_LIMIT] if full_disk else ['-m']
+        start = ['-c', WITH_FILE_SIZE_LIMIT, '0'] if full_disk else ['-m']
         words = [*start, f'dryden_wind_ros.nodes.{module}', '--ros-args',
                  '-r', f'__ns:={self.NAME}']
         for name, value in parameters.items():
@@ -183,10 +185,14 @@ class Stage:
         Gusts flow again, SIM_WIND_* are as the user left them, nobody raised an exception.
         """
         self.start_bridge(connection, **options)
-        self.flows()
-        yield self.bridge
-        self.flows()
-        assert self.bridge.end() == 0, self.bridge.text
+        try:
+            self.flows()
+            yield self.bridge
+            self.flows()
+        finally:
+            # Here and not in `tidy`: the way to the vehicle may be the test's own.
+            code = self.bridge.end() if self.bridge.process.poll() is None else 'ended by itself'
+        assert code == 0, self.bridge.text
         assert 'put back and confirmed' in self.bridge.text
         with Probe(self.vehicle) as probe:
             assert probe.wind() == pytest.approx(USERS)
@@ -199,6 +205,22 @@ class Stage:
                          'Exception'):
                 assert word not in log.text, log.text
         assert self.wind.process.poll() is None, f'the wind node ended: {self.wind.text}'
+
+    def tidy(self) -> None:
+        """Put right what a test that failed left behind."""
+        for log in self.logs:
+            if log is not self.wind:
+                log.__exit__()
+        if self.vehicle.process.process.poll() is not None:
+            self.vehicle.start()
+        if self.wind.process.poll() is not None:
+            self.start_wind()
+        for path in self.state_dir.glob('*.json*'):
+            path.unlink()
+        with Probe(self.vehicle) as probe:
+            for name, value in USERS.items():
+                if probe.read(name) != pytest.approx(value):
+                    probe.set(name, value)
 
     # -- what the user sees
 
