@@ -91,3 +91,40 @@ def test_ten_thousand_mutated_frames_raise_nothing():
         parser.feed(bytes(frame))
     parser.feed(bytes(300))
     assert times(parser.feed(b''.join(frames(20)))) == list(range(20))
+
+
+def numbered(count: int, first: int, salt: int) -> list[bytes]:
+    codec = mavlink.MAVLink(None, 1, 1)
+    codec.seq = first
+    sent = []
+    for number in range(count):
+        sent.append(bytes(codec.system_time_encode(salt, number).pack(codec)))
+        codec.seq = (codec.seq + 1) % 256
+    return sent
+
+
+@given(st.integers(0, 255), st.lists(st.integers(1, 8), min_size=80, max_size=80))
+def test_two_senders_with_one_id_are_told_by_the_numbers_of_their_frames(first, turns):
+    senders = [iter(numbered(400, 0, 0)), iter(numbered(400, first, 1))]
+    parser = FrameParser({SYSTEM_TIME})
+    parser.follow(1, 1)
+    for turn, size in enumerate(turns):
+        for _ in range(size):
+            parser.feed(next(senders[turn % 2]))
+    assert parser.tangled
+
+
+@given(st.integers(0, 255), st.integers(0, 2**32))
+def test_one_sender_with_losses_late_and_double_frames_is_one(first, seed):
+    rng = random.Random(seed)
+    sent = [frame for frame in numbered(600, first, 0) if rng.random() > 0.2]
+    for place in range(rng.randrange(60), len(sent) - 1, 60 + rng.randrange(40)):
+        sent[place:place + 2] = sent[place + 1], sent[place]
+    parser = FrameParser({SYSTEM_TIME})
+    parser.follow(1, 1)
+    for frame in sent:
+        parser.feed(frame)
+        if rng.random() < 0.3:
+            parser.feed(frame)
+        assert not parser.tangled
+    assert parser.heard == len(sent)
