@@ -7,37 +7,25 @@ Vehicle i listens where SITL instance i does. All wind is changed at once on /wi
 on /vehicle_1/dryden_wind and so on.
 """
 
-import signal
-import sys
+import shlex
 from pathlib import Path
 
 import yaml
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
-from launch.actions import (
-    DeclareLaunchArgument,
-    EmitEvent,
-    ExecuteProcess,
-    LogInfo,
-    OpaqueFunction,
-    RegisterEventHandler,
-    Shutdown,
-)
-from launch.event_handlers import OnProcessExit
-from launch.events import matches_action
-from launch.events.process import SignalProcess
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
 from dryden_wind_ros.sitl import fleet
-from dryden_wind_ros.tools import recording
-from dryden_wind_ros.tools.launch_arguments import WIND, number, wind_arguments, wind_parameters
+from dryden_wind_ros.tools import launch_vehicles
+from dryden_wind_ros.tools.launch_arguments import WIND, number, wind_parameters
+from dryden_wind_ros.tools.launch_vehicles import YES_NO
 
 PACKAGE = 'dryden_wind_ros'
 CONFIG = Path(get_package_share_directory(PACKAGE)) / 'config'
 
 
 def _arguments():
-    yes_no = ['true', 'false']
     return [
         DeclareLaunchArgument(
             'vehicles', default_value='2',
@@ -46,9 +34,9 @@ def _arguments():
         DeclareLaunchArgument(
             'first_instance', default_value='0',
             description='SITL instance of the first vehicle: ports 5760 + 10 x instance.'),
-        *(DeclareLaunchArgument(name, **details) for name, details in wind_arguments().items()),
+        *launch_vehicles.declare_wind(),
         DeclareLaunchArgument(
-            'same_air', default_value='false', choices=yes_no,
+            'same_air', default_value='false', choices=YES_NO,
             description='Whether all vehicles meet the same draws; otherwise each has a seed '
                         'derived from seed.'),
         DeclareLaunchArgument(
@@ -58,29 +46,7 @@ def _arguments():
         DeclareLaunchArgument(
             'clock_topic', default_value='/clock',
             description='The shared clock, for example that of Gazebo.'),
-        DeclareLaunchArgument(
-            'params_file', default_value=str(CONFIG / 'dryden_wind.yaml'),
-            description='Parameters of all wind nodes and bridges; keys may name one vehicle.'),
-        DeclareLaunchArgument(
-            'emulator', default_value='false', choices=yes_no,
-            description='Start embedded vehicles instead of needing SITLs.'),
-        DeclareLaunchArgument(
-            'emulator_arguments', default_value='--vehicle copter --flight hover --takeoff-alt 10',
-            description='Command line of the embedded vehicles, see sitl_emulator --help.'),
-        DeclareLaunchArgument(
-            'record', default_value='false', choices=yes_no,
-            description='Record the wind topics of all vehicles with ros2 bag record.'),
-        DeclareLaunchArgument(
-            'bag', default_value='',
-            description='Folder of the bag, which must not exist. Default: fleet_<date>_<time> '
-                        'in the present folder.'),
-        DeclareLaunchArgument(
-            'use_respawn', default_value='false', choices=yes_no,
-            description='Start the fleet process again 2 s after it died.'),
-        DeclareLaunchArgument(
-            'log_level', default_value='info',
-            choices=['debug', 'info', 'warn', 'error', 'fatal'],
-            description='Log level of the nodes.'),
+        *launch_vehicles.declare_common(CONFIG / 'dryden_wind.yaml', 'fleet_<date>_<time>'),
     ]
 
 
@@ -88,10 +54,7 @@ def _start(context):
     def given(name):
         return context.launch_configurations[name]
 
-    params_file = Path(given('params_file')).expanduser()
-    if not params_file.is_file():
-        raise RuntimeError(f'launch argument params_file is {str(params_file)!r}; '
-                           'there is no such file')
+    params_file = launch_vehicles.existing_file('params_file', given('params_file'))
     first_instance = number('first_instance', given('first_instance'), int)
     parameters = wind_parameters({name: given(name) for name in WIND})
     parameters |= {'first_instance': first_instance, 'same_air': given('same_air') == 'true',
@@ -117,13 +80,16 @@ def _start(context):
                        '-r', f'wind_fleet:clock:={given("clock_topic")}'])
     actions = []
     if given('emulator') == 'true':
-        actions += _embedded(vehicles, given('emulator_arguments'), nodes, respawn)
+        actions += launch_vehicles.held(
+            launch_vehicles.embedded(_first_of_all(vehicles), len(vehicles),
+                                     shlex.split(given('emulator_arguments'))),
+            'vehicles', until=None if respawn else nodes)
     actions.append(nodes)
     if not respawn:
-        actions.append(RegisterEventHandler(OnProcessExit(target_action=nodes, on_exit=[
-            Shutdown(reason='the fleet process has ended')])))
+        actions.append(launch_vehicles.ends_with(nodes, 'the fleet process'))
     if given('record') == 'true':
-        actions += _record(given('bag'), [vehicle.name for vehicle in vehicles])
+        actions += launch_vehicles.record(
+            given('bag'), [vehicle.name for vehicle in vehicles], CONFIG / 'record_qos.yaml')
     return actions
 
 
@@ -135,31 +101,11 @@ def _for_the_fleet(parameters):
     return words
 
 
-def _embedded(vehicles, arguments, nodes, respawn):
+def _first_of_all(vehicles):
     first = min(vehicle.instance for vehicle in vehicles)
     if [vehicle.instance for vehicle in vehicles] != list(range(first, first + len(vehicles))):
         raise RuntimeError('emulator:=true needs vehicles with instances that follow each other')
-    emulator = ExecuteProcess(
-        cmd=[sys.executable, '-m', 'dryden_wind_ros.tools.hold',
-             sys.executable, '-m', 'dryden_wind_ros.sitl.emulator', '--count', str(len(vehicles)),
-             '--instance', str(first), *arguments.split()],
-        name='vehicles', output='screen', sigterm_timeout='4')
-    handlers = [RegisterEventHandler(OnProcessExit(target_action=emulator, on_exit=[
-        Shutdown(reason='the vehicles have ended')]))]
-    if not respawn:
-        handlers.append(RegisterEventHandler(OnProcessExit(target_action=nodes, on_exit=[
-            EmitEvent(event=SignalProcess(
-                signal_number=signal.SIGTERM, process_matcher=matches_action(emulator)))])))
-    return [emulator, *handlers]
-
-
-def _record(bag, names):
-    recording.check_available()
-    plan = recording.prepare(bag, names, CONFIG / 'record_qos.yaml')
-    return [
-        LogInfo(msg=f'recording to {plan.path.absolute()}'),
-        ExecuteProcess(cmd=list(plan.command), name='bag', output='screen'),
-    ]
+    return first
 
 
 def generate_launch_description():

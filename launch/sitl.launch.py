@@ -7,8 +7,6 @@ yours. Both are ended only after the bridge has put SITL's parameters back.
 """
 
 import shlex
-import signal
-import sys
 from pathlib import Path
 
 from ament_index_python.packages import (
@@ -17,29 +15,18 @@ from ament_index_python.packages import (
     get_package_share_directory,
 )
 from launch import LaunchDescription
-from launch.actions import (
-    DeclareLaunchArgument,
-    EmitEvent,
-    ExecuteProcess,
-    LogInfo,
-    OpaqueFunction,
-    RegisterEventHandler,
-    Shutdown,
-)
-from launch.event_handlers import OnProcessExit
-from launch.events import matches_action
-from launch.events.process import SignalProcess
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
-from dryden_wind_ros.tools import recording
-from dryden_wind_ros.tools.launch_arguments import WIND, number, wind_arguments, wind_parameters
+from dryden_wind_ros.tools import launch_vehicles
+from dryden_wind_ros.tools.launch_arguments import WIND, number, wind_parameters
+from dryden_wind_ros.tools.launch_vehicles import YES_NO
 
 PACKAGE = 'dryden_wind_ros'
 CONFIG = Path(get_package_share_directory(PACKAGE)) / 'config'
 
 
 def _arguments():
-    yes_no = ['true', 'false']
     return [
         DeclareLaunchArgument(
             'namespace', default_value='', description='Namespace of the vehicle.'),
@@ -53,47 +40,24 @@ def _arguments():
         DeclareLaunchArgument(
             'system_id', default_value='0',
             description='MAVLink system id of the vehicle; 0 takes the first autopilot heard.'),
-        *(DeclareLaunchArgument(name, **details) for name, details in wind_arguments().items()),
+        *launch_vehicles.declare_wind(),
         DeclareLaunchArgument(
-            'params_file',
-            default_value=str(CONFIG / 'dryden_wind.yaml'),
-            description='Parameters of the nodes.'),
-        DeclareLaunchArgument(
-            'publish_clock', default_value='true', choices=yes_no,
+            'publish_clock', default_value='true', choices=YES_NO,
             description="Whether the bridge publishes the vehicle's sim time on 'clock'."),
-        DeclareLaunchArgument(
-            'emulator', default_value='false', choices=yes_no,
-            description='Start the embedded vehicle instead of needing a SITL.'),
-        DeclareLaunchArgument(
-            'emulator_arguments', default_value='--vehicle copter --flight hover --takeoff-alt 10',
-            description='Command line of the embedded vehicle, see sitl_emulator --help.'),
         DeclareLaunchArgument(
             'sitl_command', default_value='',
             description='Command line that starts a SITL, for example '
                         "'arducopter --model + --speedup 1 --defaults copter.parm'."),
         DeclareLaunchArgument(
-            'record', default_value='false', choices=yes_no,
-            description='Record the wind, what EKF3 makes of it, odometry, clock and diagnostics '
-                        'with ros2 bag record, as MCAP.'),
-        DeclareLaunchArgument(
-            'bag', default_value='',
-            description='Folder of the bag, which must not exist. Default: '
-                        '<namespace>_<date>_<time> (dryden_wind_... without a namespace) in the '
-                        'present folder.'),
-        DeclareLaunchArgument(
-            'markers', default_value='', choices=['', *yes_no],
+            'markers', default_value='', choices=['', *YES_NO],
             description="Publish wind arrows for RViz and Foxglove on 'wind/markers'. "
                         'Default: what rviz says.'),
         DeclareLaunchArgument(
-            'rviz', default_value='false', choices=yes_no,
+            'rviz', default_value='false', choices=YES_NO,
             description='Start RViz, showing the vehicle and its wind.'),
-        DeclareLaunchArgument(
-            'use_respawn', default_value='false', choices=yes_no,
-            description='Start a node again 2 s after it died.'),
-        DeclareLaunchArgument(
-            'log_level', default_value='info',
-            choices=['debug', 'info', 'warn', 'error', 'fatal'],
-            description='Log level of both nodes.'),
+        *launch_vehicles.declare_common(
+            CONFIG / 'dryden_wind.yaml',
+            '<namespace>_<date>_<time> (dryden_wind_... without a namespace)'),
     ]
 
 
@@ -108,10 +72,7 @@ def _start(context):
     emulated, sitl_command = given('emulator') == 'true', given('sitl_command')
     if emulated and sitl_command:
         raise RuntimeError('launch arguments emulator and sitl_command exclude each other')
-    params_file = Path(given('params_file')).expanduser()
-    if not params_file.is_file():
-        raise RuntimeError(f'launch argument params_file is {str(params_file)!r}; '
-                           'there is no such file')
+    params_file = launch_vehicles.existing_file('params_file', given('params_file'))
 
     wind_overrides = wind_parameters({name: given(name) for name in WIND})
     bridge_overrides = {'publish_clock': given('publish_clock') == 'true'}
@@ -132,32 +93,20 @@ def _start(context):
                 parameters=[str(params_file), wind_overrides], **common)
     bridge = Node(executable='mavlink_bridge', name='mavlink_bridge',
                   parameters=[str(params_file), bridge_overrides], **common)
-    actions = []
     vehicle_command = None
     if emulated:
-        vehicle_command = [sys.executable, '-m', 'dryden_wind_ros.sitl.emulator',
-                           '--instance', str(instance), *shlex.split(given('emulator_arguments'))]
+        vehicle_command = launch_vehicles.embedded(
+            instance, 1, shlex.split(given('emulator_arguments')))
     elif sitl_command:
         vehicle_command = shlex.split(sitl_command)
+    actions = []
     if vehicle_command:
-        vehicle = ExecuteProcess(
-            cmd=[sys.executable, '-m', 'dryden_wind_ros.tools.hold', *vehicle_command],
-            name='vehicle', output='screen', sigterm_timeout='4')
-        actions += [
-            vehicle,
-            RegisterEventHandler(OnProcessExit(target_action=vehicle, on_exit=[
-                Shutdown(reason='the vehicle has ended')])),
-        ]
-        if not respawn:
-            actions.append(RegisterEventHandler(OnProcessExit(target_action=bridge, on_exit=[
-                EmitEvent(event=SignalProcess(
-                    signal_number=signal.SIGTERM, process_matcher=matches_action(vehicle)))])))
+        actions += launch_vehicles.held(
+            vehicle_command, 'vehicle', until=None if respawn else bridge)
     actions += [wind, bridge]
     if not respawn:
-        actions += [
-            RegisterEventHandler(OnProcessExit(target_action=node, on_exit=[
-                Shutdown(reason=f'{name} has ended')]))
-            for name, node in (('the wind node', wind), ('the MAVLink bridge', bridge))]
+        actions += [launch_vehicles.ends_with(wind, 'the wind node'),
+                    launch_vehicles.ends_with(bridge, 'the MAVLink bridge')]
     rviz = given('rviz') == 'true'
     if given('markers') == 'true' or (rviz and not given('markers')):
         actions.append(Node(executable='wind_markers', name='wind_markers',
@@ -165,7 +114,8 @@ def _start(context):
     if rviz:
         actions.append(_rviz(given('namespace')))
     if given('record') == 'true':
-        actions += _record(given('bag'), given('namespace'))
+        actions += launch_vehicles.record(
+            given('bag'), [given('namespace')], CONFIG / 'record_qos.yaml')
     return actions
 
 
@@ -180,24 +130,6 @@ def _rviz(namespace):
     # The topics of the configuration are relative: RViz looks for them in its node's namespace.
     return Node(package='rviz2', executable='rviz2', name='rviz', namespace=namespace,
                 arguments=['-d', str(CONFIG / 'dryden_wind.rviz')], output='log')
-
-
-def _record(bag, namespace):
-    recording.check_available()
-    plan = recording.prepare(bag, namespace, CONFIG / 'record_qos.yaml')
-    recorder = ExecuteProcess(cmd=list(plan.command), name='bag', output='screen')
-    return [
-        LogInfo(msg=f'recording to {plan.path.absolute()}'),
-        recorder,
-        RegisterEventHandler(OnProcessExit(target_action=recorder, on_exit=_recorder_left)),
-    ]
-
-
-def _recorder_left(event, context):
-    if not context.is_shutdown:
-        return [LogInfo(msg=f'the recording has ended (exit code {event.returncode}); '
-                            'the wind goes on')]
-    return []
 
 
 def generate_launch_description():
