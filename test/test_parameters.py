@@ -164,6 +164,29 @@ def test_a_refused_parameter_is_told_and_the_others_go_on(tmp_path, refusal):
         assert probe.read('SIM_WIND_T') == 1.0
 
 
+@pytest.mark.parametrize(('refused', 'refusal', 'loss', 'told'), [
+    ('SIM_WIND_SPD', 'silence', '0', True), ('SIM_WIND_DIR', 'value', '0', True),
+    ('SIM_WIND_TC', 'error', '1', False)],
+    ids=['refused in silence', 'refused by the old value', 'taken, but every echo is lost'])
+def test_a_gust_that_the_vehicle_does_not_take_is_told(tmp_path, refused, refusal, loss, told):
+    def on_tick(milliseconds: int) -> None:
+        ticks.append(milliseconds)
+        one.session.set_wind(Wind(5 + milliseconds % 1000 / 1000, milliseconds / 50 % 360))
+
+    ticks: list[int] = []
+    words = f'{refused} stays at {USERS[refused]:g} whatever is written to it'
+    with Emulator('--speedup', '5', *AS_THE_USER_LEFT_IT, '--refuse', refused, '--refusal', refusal,
+                  '--echo-loss', loss) as emulator, \
+            served(emulator.connection, tmp_path, on_tick=on_tick) as one:
+        one.wait_phase(Phase.WRITING)
+        if told:
+            one.wait_said(words)
+            assert any(words in problem for problem in one.status.problems)
+        begun = len(ticks)
+        wait_until(lambda: len(ticks) > begun + 800, 30, '40 s of vehicle time')
+        assert one.text.count('whatever is written to it') == told
+
+
 def test_a_steady_wind_arrives_though_the_write_was_lost(tmp_path):
     """Half of all answers are lost, and somebody undoes the wind once: it is set again."""
     with Emulator('--speedup', '10', '--echo-loss', '0.5') as emulator, Probe(emulator) as probe, \
@@ -239,6 +262,19 @@ def test_a_killed_bridge_leaves_a_file_and_the_next_one_puts_the_users_values_ba
             assert one.status.found_in_file
         assert probe.wind() == pytest.approx(USERS)
         assert files(tmp_path) == []
+
+
+def test_what_a_state_file_does_not_name_is_found_in_the_vehicle(tmp_path):
+    # An older SITL without SIM_WIND_TC was left, a newer one is met.
+    with Emulator('--speedup', '10', *AS_THE_USER_LEFT_IT) as emulator, Probe(emulator) as probe:
+        state = StateFile(tmp_path, vehicle_key(parse_connection(emulator.connection), 1), '')
+        state.save({name: value for name, value in USERS.items() if name != 'SIM_WIND_TC'})
+        with served(emulator.connection, tmp_path) as one:
+            one.session.set_wind(Wind(8, 90, 1))
+            one.wait_steady()
+            assert probe.read('SIM_WIND_TC') == pytest.approx(0.1)
+            assert state.load().found == pytest.approx(USERS)
+        assert probe.wind() == pytest.approx(USERS)
 
 
 def test_what_a_killed_bridge_left_is_put_back_even_if_no_wind_comes(tmp_path):

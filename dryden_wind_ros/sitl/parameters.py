@@ -51,6 +51,10 @@ UNIFORM = 1.0
 _READ_TIMEOUT_S, _READ_TRIES = 0.3, 8
 _STEADY_S, _RECHECK_S, _LOCK_RETRY_S = 0.5, 10.0, 2.0
 _GIVE_UP_AFTER, _STUBBORN_S = 6, 5.0
+#: A value that is written all the time and stands still in the vehicle for so long (wall time) and
+#: so many answers is not taken.
+_STILL_S, _STILL_ANSWERS = 1.5, 3
+_STANDS_STILL = ' whatever is written to it: this vehicle does not take it'
 #: While putting back, a vehicle whose time stands still gets a batch this often (wall time), s.
 _PAUSED_SPACING_S = 0.25
 
@@ -202,8 +206,9 @@ class ParametersStatus:
 class _Value:
     """One parameter: what the vehicle has, what it is to have, and what was done about it."""
 
-    __slots__ = ('asked_at', 'asks', 'changed_at', 'confirmed', 'kind', 'misses', 'name', 'present',
-                 'refused', 'sent', 'sent_at', 'value', 'wanted')
+    __slots__ = ('asked_at', 'asks', 'changed_at', 'confirmed', 'kind', 'misses', 'moved_at',
+                 'name', 'present', 'refused', 'same', 'sent', 'sent_at', 'sent_before', 'value',
+                 'wanted')
 
     def __init__(self, name: str) -> None:
         self.name = validate_name(name)
@@ -223,6 +228,11 @@ class _Value:
         self.confirmed = False
         self.misses = 0
         self.refused = False
+        #: When the vehicle last told of a value that followed what was sent, how often it has told
+        #: the same one since, and what had been sent by then.
+        self.moved_at = math.inf
+        self.same = 0
+        self.sent_before: float | None = None
 
     @property
     def due(self) -> bool:
@@ -466,7 +476,7 @@ class WindParameters:
         if self._restoring:
             self.restore()
         elif self._state is not None and self._state.locked:
-            if not self._found:
+            if any(self._values[name].present and name not in self._found for name in WRITTEN):
                 self._remember()
             self.phase = Phase.WRITING
             self._aim(now)
@@ -525,10 +535,12 @@ class WindParameters:
     def _remember(self) -> None:
         """Keep what was found, on disk before anything is written."""
         assert self._state is not None
+        # What is known already is older than anything of ours: from a file that names less than
+        # this vehicle has, or from before it was restarted as another version.
         self._found = {
             name: value for name in WRITTEN
             if self._values[name].present and (value := self._values[name].value) is not None
-            and math.isfinite(value)}
+            and math.isfinite(value)} | self._found
         self._save()
         self._tell(Level.INFO, f'{self._where}: found '
                    + ', '.join(f'{name} {value:g}' for name, value in self._found.items())
@@ -588,6 +600,8 @@ class WindParameters:
         self._touched = True
         for value in due:
             assert value.wanted is not None
+            if value.moved_at == math.inf:
+                value.moved_at = now
             value.sent = value.wanted
             value.sent_at = now
             value.confirmed = False
@@ -611,6 +625,11 @@ class WindParameters:
             self._next_lock = now + _LOCK_RETRY_S
             self._save()
         for value in self._values.values():
+            if value.sent is not None and not value.confirmed \
+                    and now - max(value.moved_at, value.asked_at) > _STILL_S \
+                    and last_heard > value.asked_at:
+                # It changes all the time, and nothing is heard of it: not one echo, or no effect.
+                self._ask(value, now)
             if value.sent is None or value.sent != value.wanted or value.refused:
                 continue
             wait = _RECHECK_S if value.confirmed else (
@@ -627,7 +646,7 @@ class WindParameters:
         first = value.present is not True
         value.present = True
         value.kind = kind
-        value.value = number
+        before, value.value = value.value, number
         if first and self.phase is Phase.NOT_A_SIMULATOR and value.name == SPEED:
             self._tell(Level.INFO, f'{self._where}: {value.name} answers now')
             self._problems.pop('simulator', None)
@@ -638,7 +657,9 @@ class WindParameters:
         if value.sent is None or self.phase not in (Phase.WRITING, Phase.RESTORING):
             return
         self._echoed += 1
-        if number == validate_value(value.name, value.sent):
+        followed = number == validate_value(value.name, value.sent)
+        self._judge_following(value, followed or number != before, now)
+        if followed:
             if value.sent == value.wanted:
                 value.confirmed = True
                 value.misses = 0
@@ -654,10 +675,23 @@ class WindParameters:
         value.misses += 1
         if value.misses >= _GIVE_UP_AFTER:
             self._problem(value.name, f'{self._where}: {value.name} stays at {number:g} though '
-                          f'{value.wanted:g} was set {value.misses} times', Level.WARN)
+                          f'{value.wanted:g} was set again and again', Level.WARN)
             if now - value.sent_at < _STUBBORN_S:
                 return
         value.sent = None
+
+    def _judge_following(self, value: _Value, moved: bool, now: float) -> None:
+        """Notice a value that changes all the time here and stands still in the vehicle."""
+        if moved:
+            value.moved_at, value.same = now, 0
+            if self._problems.get(value.name, '').endswith(_STANDS_STILL):
+                del self._problems[value.name]
+        elif value.sent != value.sent_before and value.sent is not None:
+            value.same += 1
+        value.sent_before = value.sent
+        if value.same >= _STILL_ANSWERS and now - value.moved_at > _STILL_S:
+            self._problem(value.name, f'{self._where}: {value.name} stays at {value.value:g}'
+                          + _STANDS_STILL, Level.WARN)
 
     def _refused(self, value: _Value, error: int) -> None:
         why = _ERROR_TEXTS.get(error, f'error {error}')
