@@ -84,7 +84,7 @@ class WindHistory:
         """
         for name, value in (('seconds', seconds), ('step', step)):
             if not (math.isfinite(value) and 0.0 <= value <= KEPT_S):
-                raise ValueError(f'{name} is {value:g}; it must be from 0 to {KEPT_S:g} s')
+                raise ValueError(f'{name} is {value:.12g}; it must be from 0 to {KEPT_S:g} s')
         order = (self._next - self._size + np.arange(self._size)) % _CAPACITY
         ticks = self._ticks[order]
         if self._size and seconds > 0.0:

@@ -255,7 +255,7 @@ class MavlinkBridge(Node):
             self._report_effect()
 
     def _report_effect(self) -> None:
-        if self._effect.result.effect is Effect.NOT_FELT:
+        if self._effect.result.effect is Effect.NOT_FELT and self.context.ok():
             self.get_logger().warning(self._effect.result.text)
 
     def _on_restart(self) -> None:
@@ -263,7 +263,7 @@ class MavlinkBridge(Node):
         self._ekf.restart(self.session.link.system)
 
     def _advise(self) -> None:
-        if not self.session.reader.done:
+        if not self.session.reader.done or not self.context.ok():
             return
         logger = self.get_logger()
         for one in self._ekf.advise(self.session.reader.values):
