@@ -69,6 +69,17 @@ def test_every_part_is_run_by_some_test():
     assert {part.name for part in bench.PARTS} == {'model', 'fleet', 'phase', *ROS_PARTS}
 
 
+def test_the_table_goes_between_the_marks_of_a_page(tmp_path):
+    page = tmp_path / 'performance.md'
+    page.write_text('# Speed\n\n<!-- bench -->\nold\n<!-- /bench -->\n\nThe end.\n')
+    bench.main(['--quick', '--part', 'phase', '--markdown', str(page)])
+    text = page.read_text()
+    assert text.startswith('# Speed\n')
+    assert text.endswith('<!-- /bench -->\n\nThe end.\n')
+    assert '| WindPhaseMonitor.update, per message | decoding the message with pymavlink |' in text
+    assert 'old' not in text
+
+
 def test_an_unknown_part_is_named_with_those_there_are(capsys):
     with pytest.raises(SystemExit) as end:
         bench.main(['--part', 'warp'])

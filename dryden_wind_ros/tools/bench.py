@@ -18,13 +18,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dryden_wind_ros.tools.bench_parts.stage import Bench, BenchError
-from dryden_wind_ros.tools.bench_parts.table import Row, table
+from dryden_wind_ros.tools.bench_parts.table import (
+    Row,
+    markdown,
+    put_between_marks,
+    table,
+)
 
 _FILE_WIDTH = 160
 _PACKAGE = 'dryden_wind_ros.tools.bench_parts'
@@ -76,7 +82,7 @@ PARTS: list[Part] = [
 """All parts, in the order of the table."""
 
 
-def machine() -> dict[str, object]:
+def machine() -> dict[str, Any]:
     """Return what the figures depend on."""
     model = ''
     try:
@@ -112,6 +118,9 @@ def main(args: list[str] | None = None) -> int:
     parser.add_argument('--part', nargs='+', choices=names, action='extend', metavar='NAME',
                         help='run only these parts: ' + ', '.join(names))
     parser.add_argument('--json', metavar='FILE', help='write the rows there too; - is stdout')
+    parser.add_argument('--markdown', metavar='FILE',
+                        help='write the table there too; in a file with the marks '
+                             '<!-- bench --> and <!-- /bench -->, between them')
     parser.add_argument('--quick', action='store_true',
                         help='shortest settings, to see that everything runs; the figures mean '
                              'little')
@@ -140,9 +149,14 @@ def main(args: list[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, former)
     console.print(table(rows))
     seconds = time.monotonic() - began
-    console.print(f'{found["cpu"]}, {found["cpus"]} CPUs, load {found["load"][0]} at the start; '  # type: ignore[index]
-                  f'{seconds:.0f} s')
+    where = (f'{found["cpu"]}, {found["cpus"]} CPUs, load {found["load"][0]} at the start; '
+             f'Python {found["python"]}; measured in {seconds:.0f} s')
+    console.print(where)
 
+    if options.markdown is not None:
+        path = Path(options.markdown)
+        before = path.read_text(encoding='utf-8') if path.exists() else ''
+        path.write_text(put_between_marks(before, markdown(rows, where)), encoding='utf-8')
     if options.json is not None:
         text = json.dumps({**found, 'seconds': round(seconds, 1), 'quick': options.quick, 'rows': [
             {**asdict(row), 'held': row.held} for row in rows]}, indent=2)

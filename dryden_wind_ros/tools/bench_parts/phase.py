@@ -42,7 +42,7 @@ def telemetry(seconds: float) -> list[bytes]:
 def run_phase(bench: Bench) -> list[Row]:
     """Compare the monitor with the decoding that every message needs anyway, in turns."""
     bench.tell('phase: flying a plane')
-    frames = telemetry(bench.seconds(120.0))
+    frames = telemetry(bench.seconds(60.0))
     repeats = bench.repeats(12)
     ours, floor = [], []
     for turn in range(repeats + 1):

@@ -94,7 +94,7 @@ def run_nodes_cpu(bench: Bench) -> list[Row]:
     rows = []
     with two_sides(bench) as (ours, relay):
         for speedup in (1, 10):
-            repeats = bench.repeats(6)
+            repeats = bench.repeats(5)
             shares: list[tuple[float, float]] = []
             for turn in range(repeats + 1):
                 bench.tell(f'nodes_cpu: speedup {speedup}, turn {turn} of {repeats}')
@@ -102,7 +102,7 @@ def run_nodes_cpu(bench: Bench) -> list[Row]:
                 for side, other in ((ours, relay), (relay, ours)):
                     # The nodes wait in peace while the other side flies.
                     before, ticks = side.cpu(), side.vehicle.ticks
-                    seconds = bench.seconds(1.2)
+                    seconds = bench.seconds(1.0)
                     fly([side.vehicle], seconds, speedup, idle=[other.vehicle])
                     ticks = side.vehicle.ticks - ticks
                     if not ticks:

@@ -87,7 +87,7 @@ def _step(bench: Bench, observer: Observer, vehicle: object, asked: float) -> St
     vehicle.mav.param_set_send(1, 1, b'SIM_SPEEDUP', asked, 9)  # type: ignore[attr-defined]
     bench.sleep(0.5, f'speedup: {asked:g}')
     (begin,) = observer.ticks(1, 20).values()
-    bench.sleep(bench.seconds(2.5), f'speedup: {asked:g}')
+    bench.sleep(bench.seconds(2.0), f'speedup: {asked:g}')
     (end,) = observer.ticks(1, 20).values()
     ticks = end.tick - begin.tick
     return Step(asked, ticks * 0.05 / (end.wall - begin.wall), ticks, end.missed - begin.missed)

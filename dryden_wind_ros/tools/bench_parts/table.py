@@ -124,3 +124,25 @@ def table(rows: list[Row]) -> Table:
         result.add_row(row.part, row.what, row.floor, f'[{style}]{ratio}[/]' if style else ratio,
                        limit, row.note)
     return result
+
+
+BEGIN, END = '<!-- bench -->', '<!-- /bench -->'
+
+
+def markdown(rows: Sequence[Row], heading: str) -> str:
+    """Return the rows as a Markdown table below a line of text."""
+    lines = [heading, '', '| what | against | ratio | limit | measured |', '|---|---|---|---|---|']
+    for row in rows:
+        unit = row.unit or ('faster' if row.faster else 'the time')
+        limit = '' if row.limit is None else (
+            f'{"≥" if row.faster else "≤"} {row.limit:g}' + ('' if row.held else ' **missed**'))
+        lines.append(f'| {row.what} | {row.floor} | {row.ratio:.3g} x {unit} | {limit} '
+                     f'| {row.note} |')
+    return '\n'.join(lines) + '\n'
+
+
+def put_between_marks(text: str, new: str) -> str:
+    """Return `text` with what is between `BEGIN` and `END` replaced; `new` alone without them."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    return f'{before}{begin}\n{new}{end}{after}' if begin and end else new
