@@ -227,11 +227,14 @@ def _gust_plot(flight: FlightRecord, analysis: Analysis, store: ColumnStore, pre
             figure.add_trace(go.Scatter(
                 x=at, y=sign * flight.air.sigma[i, keep], mode='lines', hoverinfo='skip',
                 line={'width': 1, 'dash': 'dot', 'shape': 'hv'}, legendgroup='sigma',
-                name='± 2 σ of the model', showlegend=i == 0 and sign > 0.0,
+                name='± 2 σ', showlegend=i == 0 and sign > 0.0,
                 meta={'role': 'model'}), row=i + 1, col=1)
     _restart_lines(figure, flight, flight.air.timeline())
-    return Plot(f'{prefix}-gust', 'Gust', 'The gust along the mean wind (u), to its right seen '
-                'from above (v) and up (w).', figure, 540, prefix)
+    caption = ('The gust along the mean wind (u), to its right seen from above (v) and up (w). '
+               + ('Dotted: twice the standard deviation aimed at.' if analysis.strength is not None
+                  else 'Here: the wind less its mean over the flight.'
+                  if not flight.settings else ''))
+    return Plot(f'{prefix}-gust', 'Gust', caption, figure, 540, prefix)
 
 
 def _wind_plot(flight: FlightRecord, store: ColumnStore, prefix: str, t: FloatArray,

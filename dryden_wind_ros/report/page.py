@@ -207,7 +207,7 @@ def _flight(key: str, label: str, flight: FlightRecord, analysis: Analysis,
     parts.append(f'<h3 id="{key}-numbers">Numbers</h3>')
     parts.append(_numbers(flight, analysis))
     if analysis.phases:
-        parts.append(_phase_table(analysis))
+        parts.append(_phase_table(flight, analysis))
     parts.append(_settings(key, flight, analysis))
     parts.append('</section>')
     return '\n'.join(parts)
@@ -245,8 +245,12 @@ def _at_a_glance(flight: FlightRecord, analysis: Analysis) -> list[tuple[str, st
         errors = [(p.error_mean, p.end - p.start) for p in analysis.phases
                   if math.isfinite(p.error_mean)]
         time = sum(t for _, t in errors)
-        mean = sum(e * t for e, t in errors) / time if time > 0.0 else math.nan
-        cards.append(("EKF3's error", _number(mean, 2, 'm/s'), 'mean, while it estimates'))
+        if time > 0.0:
+            mean = sum(e * t for e, t in errors) / time
+            cards.append(("EKF3's error", _number(mean, 2, 'm/s'), 'mean, while it estimates'))
+        else:
+            longest = max(analysis.phases, key=lambda p: p.end - p.start)
+            cards.append(("EKF3's wind", phase_name(longest.phase), 'no estimate to compare'))
     return cards
 
 
@@ -278,7 +282,7 @@ def _band_name(band: Strength) -> str:
         return f'below {band.high:g} m'
     if not math.isfinite(band.high):
         return f'above {band.low:g} m'
-    return f'{band.low:g}–{band.high:g} m'
+    return f'{band.low:g}–{band.high:g}\N{NO-BREAK SPACE}m'
 
 
 def _numbers(flight: FlightRecord, analysis: Analysis) -> str:
@@ -337,16 +341,25 @@ def _numbers(flight: FlightRecord, analysis: Analysis) -> str:
     return ''.join(tables) or '<p>No air in this record.</p>'
 
 
-def _phase_table(analysis: Analysis) -> str:
+def _phase_table(flight: FlightRecord, analysis: Analysis) -> str:
+    head = ['phase', 'from, s', 'to, s', 'for, s', 'error, m/s', 'largest', 'turn, °']
+    judged = flight.kind != 'dataflash'  # such a log has the phases, but nothing on trust
+    explained = any(p.reason for p in analysis.phases)
+    rows = []
+    for p in analysis.phases:
+        rows.append([html.escape(phase_name(p.phase)), _number(p.start, 1), _number(p.end, 1),
+                     _number(p.end - p.start, 1), _number(p.error_mean), _number(p.error_max),
+                     _number(p.direction_mean, 0)])
+        if judged:
+            rows[-1].append(f'{100 * p.settled:.0f} %')
+        if explained:
+            rows[-1].append(html.escape(p.reason))
+    head += ['settled'] * judged + ['why'] * explained
     return _table(
         "Phases of EKF3's wind. Error: length of (estimate − flown); turn: mean size of the error "
-        'of the direction; settled: share of the time in which the estimate might be believed.',
-        ('phase', 'from, s', 'to, s', 'for, s', 'error, m/s', 'largest', 'turn, °', 'settled',
-         'why'),
-        [[html.escape(phase_name(p.phase)), _number(p.start, 1), _number(p.end, 1),
-          _number(p.end - p.start, 1), _number(p.error_mean), _number(p.error_max),
-          _number(p.direction_mean, 0), f'{100 * p.settled:.0f} %', html.escape(p.reason)]
-         for p in analysis.phases], (8,))
+        'of the direction' + ('; settled: share of the time in which the estimate might be '
+                              'believed.' if judged else '.'),
+        head, rows, (len(head) - 1,) if explained else ())
 
 
 # --------------------------------------------------------------------------------------- settings
