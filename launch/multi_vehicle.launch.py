@@ -13,12 +13,12 @@ from pathlib import Path
 import yaml
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
 from launch_ros.actions import Node
 
 from dryden_wind_ros.sitl import fleet
 from dryden_wind_ros.tools import launch_vehicles
-from dryden_wind_ros.tools.launch_arguments import WIND, number, wind_parameters
+from dryden_wind_ros.tools.launch_arguments import WIND, misspelt, number, wind_parameters
 from dryden_wind_ros.tools.launch_vehicles import YES_NO
 
 PACKAGE = 'dryden_wind_ros'
@@ -78,7 +78,8 @@ def _start(context):
         respawn=respawn, respawn_delay=2.0, parameters=[str(params_file)],
         ros_arguments=['--log-level', given('log_level'), *_for_the_fleet(parameters),
                        '-r', f'wind_fleet:clock:={given("clock_topic")}'])
-    actions = []
+    actions = [LogInfo(msg=warning) for warning in misspelt(
+        context.launch_configurations, (argument.name for argument in _arguments()))]
     if given('emulator') == 'true':
         actions += launch_vehicles.held(
             launch_vehicles.embedded(_first_of_all(vehicles), len(vehicles),

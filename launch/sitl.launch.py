@@ -15,11 +15,11 @@ from ament_index_python.packages import (
     get_package_share_directory,
 )
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
 from launch_ros.actions import Node
 
 from dryden_wind_ros.tools import launch_vehicles
-from dryden_wind_ros.tools.launch_arguments import WIND, number, wind_parameters
+from dryden_wind_ros.tools.launch_arguments import WIND, misspelt, number, wind_parameters
 from dryden_wind_ros.tools.launch_vehicles import YES_NO
 
 PACKAGE = 'dryden_wind_ros'
@@ -99,7 +99,8 @@ def _start(context):
             instance, 1, shlex.split(given('emulator_arguments')))
     elif sitl_command:
         vehicle_command = shlex.split(sitl_command)
-    actions = []
+    actions = [LogInfo(msg=warning) for warning in misspelt(
+        context.launch_configurations, (argument.name for argument in _arguments()))]
     if vehicle_command:
         actions += launch_vehicles.held(
             vehicle_command, 'vehicle', until=None if respawn else bridge)

@@ -6,6 +6,7 @@ from dryden_wind_ros.gusts.air import AirSettings
 from dryden_wind_ros.tools.launch_arguments import (
     WIND,
     LaunchArgumentError,
+    misspelt,
     number,
     wind_arguments,
     wind_parameters,
@@ -37,3 +38,15 @@ def test_every_argument_is_described_and_its_choices_are_those_of_the_air():
         for choice in details.get('choices', [''])[1:]:
             AirSettings(**{name: choice})  # raises for an unknown one
     assert number('instance', '3', int) == 3
+
+
+@pytest.mark.parametrize(('given', 'meant'), [
+    ('sedd', 'seed'), ('mean_wind_sped', 'mean_wind_speed'), ('gust', 'gusts')])
+def test_a_misspelt_argument_is_reported_with_what_was_meant(given, meant):
+    known = [*WIND, 'namespace', 'connection']
+    assert misspelt(['seed', 'robot_name', 'use_sim_time', given], known) == [
+        f'WARNING: launch argument {given} is unknown and has no effect; was {meant} meant?']
+
+
+def test_arguments_that_are_known_or_of_another_launch_file_are_not_reported():
+    assert misspelt([*WIND, 'robot_name', 'world', 'use_sim_time'], WIND) == []

@@ -6,8 +6,9 @@ a ``DeclareLaunchArgument``.
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 WIND: Mapping[str, tuple[str, type]] = {
@@ -88,3 +89,19 @@ def number(name: str, text: str, kind: type) -> Any:
         raise LaunchArgumentError(
             f'launch argument {name} is {text!r}; it must be {_KINDS[kind]}')
     return value
+
+
+def misspelt(given: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return a warning for each name given that nearly is one of those known.
+
+    ``ros2 launch`` takes any name in silence, and a ``sedd:=7`` would fly with another seed. Names
+    that resemble none may belong to a launch file that includes this one: nothing is said of them.
+    """
+    known = set(known)
+    warnings = []
+    for name in sorted(set(given) - known):
+        near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
+        if near:
+            warnings.append(f'WARNING: launch argument {name} is unknown and has no effect; '
+                            f'was {near[0]} meant?')
+    return warnings
