@@ -44,8 +44,12 @@ class Poller:
         self._waits = rclpy_implementation.WaitSet(
             0, 0, 0, 0, len(self._services), 0, context.handle)
 
-    def poll(self) -> None:
-        """Do what is due now. An exception of a callback is logged by its node."""
+    def poll(self, wait_s: float = 0.0) -> None:
+        """Do what is due now, or wait up to `wait_s` s for a request to answer.
+
+        Timers that become due while it waits are called by the next `poll`. An exception of a
+        callback is logged by its node.
+        """
         for timer, node in self._timers:
             if timer.handle.is_timer_ready():
                 timer.handle.call_timer()
@@ -54,7 +58,7 @@ class Poller:
         waits.clear_entities()
         for service, _ in self._services.values():
             waits.add_service(service.handle)
-        waits.wait(0)
+        waits.wait(round(wait_s * 1e9))
         for pointer in waits.get_ready_entities('service'):
             service, node = self._services[pointer]
             self._guarded(node, partial(_answer, service))

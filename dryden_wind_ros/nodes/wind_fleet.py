@@ -7,7 +7,7 @@ Data flow::
 
 The nodes are the ones a single vehicle has, with the same topics, services and parameters, but what
 they tell each other stays inside the process. One thread serves all links and steps the air. The
-other looks after services and timers ten times a second; see `dryden_wind_ros.nodes.poller`.
+other looks after services and timers; see `dryden_wind_ros.nodes.poller`.
 
 With ``clock`` set to ``shared``, one clock topic (Gazebo's) drives all vehicles instead of each
 vehicle's own boot clock.
@@ -64,8 +64,11 @@ PARAMETERS = (
 _KNOWN = frozenset(
     row.name for row in (*PARAMETERS, *wind_module.PARAMETERS, *bridge_module.PARAMETERS))
 
-POLL_S = 0.1
-"""How often services and timers are looked after, s."""
+POLL_S = 0.2
+"""How often timers are looked after, s; and services, beside a shared clock."""
+
+CLOCK_S = 0.005
+"""How often a shared clock is read, s."""
 
 
 class Pair:
@@ -181,16 +184,17 @@ class WindFleet(Node):
     def spin(self) -> None:
         """Look after services, timers and the shared clock until ROS is shut down."""
         poller = Poller((self, *(n for pair in self.pairs for n in (pair.wind, pair.bridge))))
+        if self._clock_sub is None:
+            while self.context.ok():
+                poller.poll(POLL_S)
+            return
         next_poll = time.monotonic()
         while self.context.ok():
-            if self._clock_sub is not None:
-                self._take_clock()
-            now = time.monotonic()
-            if now >= next_poll:
+            self._take_clock()
+            if time.monotonic() >= next_poll:
                 poller.poll()
-                next_poll = max(next_poll + POLL_S, time.monotonic() + 0.2 * POLL_S)
-            pause = next_poll - time.monotonic()
-            time.sleep(max(0.0, min(pause, 0.005) if self._clock_sub is not None else pause))
+                next_poll = time.monotonic() + POLL_S
+            time.sleep(CLOCK_S)
 
     def _take_clock(self) -> None:
         assert self._clock_sub is not None
