@@ -351,7 +351,7 @@ def test_2_vehicles_with_one_system_id_on_a_udp_port_are_told_apart(stage, tmp_p
         still = second if flown[0] else first
         assert still.wind() == pytest.approx(USERS)
         assert bridge.end() == 0
-        assert 'put back and confirmed' in bridge.text
+        assert 'put back and confirmed' in bridge.text, bridge.text
         for probe in (first, second):
             assert probe.wind() == pytest.approx(USERS)
         stage.no_exceptions()
