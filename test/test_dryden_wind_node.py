@@ -26,7 +26,7 @@ from support import wait_until
 from dryden_wind_interfaces.msg import EkfWind, SimWind, WindState
 from dryden_wind_interfaces.srv import GetWindHistory
 from dryden_wind_ros.gusts.dryden import low_altitude_scales
-from dryden_wind_ros.nodes import common
+from dryden_wind_ros.nodes import common, dryden_wind
 from dryden_wind_ros.nodes.dryden_wind import DrydenWindNode
 
 pytestmark = pytest.mark.ros2
@@ -283,6 +283,18 @@ def test_two_clocks_on_one_topic_are_said_once_and_in_the_diagnostics(make_bench
     said = capfd.readouterr().err
     assert said.count('jumps to and fro') == 1
     assert said.count('begins anew from seed') == 3
+
+
+def test_a_second_wind_node_in_the_namespace_is_reported_while_it_lasts(make_bench, monkeypatch):
+    monkeypatch.setattr(dryden_wind, 'TWIN_PATIENCE_S', 1.0)
+    bench = make_bench(mean_wind__speed=8.0)
+    other = bench.user.create_publisher(SimWind, 'sim_wind', common.LATCHED_QOS)
+    status = wait_until(
+        lambda: (bench.diagnostics('air') or 0) and bench.diagnostics('air').level == b'\x02'
+        and bench.diagnostics('air'), 8, 'an error on the second wind node')
+    assert 'another wind node publishes /bench/sim_wind too' in status.message
+    bench.user.destroy_publisher(other)
+    wait_until(lambda: bench.diagnostics('air').level == b'\x00', 8, 'the error to go away')
 
 
 def test_time_that_stands_still_publishes_nothing(make_bench):

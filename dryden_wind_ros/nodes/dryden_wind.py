@@ -69,6 +69,10 @@ PATIENCE_S = 5.0
 REPEATED_BACK = 4
 """So many jumps of the clock within `PATIENCE_S` are no resets of a simulation, but two clocks."""
 
+TWIN_PATIENCE_S = 25.0
+"""Wall time after which a second wind node is reported, s: DDS believes for 20 s that a killed one
+lives."""
+
 REPEAT_TICKS = 20
 """An unchanged sim_wind is repeated this often, for those who missed it."""
 
@@ -158,6 +162,7 @@ class DrydenWindNode(Node):
         self._bad_odometry = 0
         self._bad_odometry_text = ''
         self._bad_odometry_at = -math.inf
+        self._alone_at = self._started_at
         self._went_back: deque[float] = deque(maxlen=REPEATED_BACK)
         self._said: set[str] = set()
         self.get_logger().info(
@@ -470,6 +475,16 @@ class DrydenWindNode(Node):
             values |= {
                 'gust u, v, w (m/s)': ', '.join(f'{x:.2f}' for x in newest.gust),
                 'height (m)': f'{newest.height:.2f}', 'airspeed (m/s)': f'{newest.airspeed:.2f}'}
+        topic = self._sim_wind_pub.topic_name
+        others = self.count_publishers(topic) - 1
+        if others < 1:
+            self._alone_at = time.monotonic()
+            self._said.discard('twin')
+        elif time.monotonic() - self._alone_at > TWIN_PATIENCE_S:
+            text = (f'another wind node publishes {topic} too: SITL is given now one wind, now the '
+                    'other. End one of them, or give each vehicle its own namespace')
+            self._say_once('twin', text)
+            return Finding(name, DiagnosticStatus.ERROR, text, values)
         return Finding(name, DiagnosticStatus.OK, _in_words(settings), values)
 
     def _say_once(self, key: str, text: str) -> None:
