@@ -5,7 +5,13 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dryden_wind_ros.gusts.tick_grid import Step, TickGrid, tick_number, tick_number_ns
+from dryden_wind_ros.gusts.tick_grid import (
+    Step,
+    TickGrid,
+    TickRate,
+    tick_number,
+    tick_number_ns,
+)
 
 
 def ns(seconds):
@@ -55,6 +61,15 @@ def test_a_clock_of_10_hz_misses_every_second_tick_and_says_at_what_rate_the_air
     assert [a.gap for a in advances[1:]] == [2] * 100
     assert grid.missed == 100
     assert abs(grid.rate - 10.0) < 0.2
+
+
+def test_a_rate_counts_what_happened_and_not_the_ticks_between():
+    rate = TickRate()
+    for tick in range(0, 400, 4):
+        rate.reached(tick)
+    assert abs(rate.rate - 5.0) < 0.1  # every fourth tick of 20 Hz
+    rate.reached(3)
+    assert rate.rate == 0.0
 
 
 def test_time_that_goes_back_starts_a_new_count():

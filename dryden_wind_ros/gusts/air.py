@@ -219,10 +219,14 @@ class SeededAir:
         """The newest tick, None before the first."""
         return self._newest
 
-    @property
-    def scales(self) -> TurbulenceScales:
-        """Strengths and lengths that the model aims at here and now, scale included."""
-        height = self._newest.height if self._newest else 0.0
+    def scales(self, height: float) -> TurbulenceScales:
+        """Return the strengths and lengths that the model aims at, scale included.
+
+        Parameters
+        ----------
+        height : float
+            Above the ground, m.
+        """
         scales = low_altitude_scales(height, self.settings.mean_speed)
         factor = self.settings.scale if self.settings.gusts == 'dryden' else 0.0
         return TurbulenceScales(

@@ -59,7 +59,8 @@ def wrap_180(degrees: float) -> float:
 def mean_wind_enu(speed: float, from_deg: float, up: float = 0.0) -> Vector:
     """Return the ENU vector of a wind of `speed` m/s from `from_deg`, with an updraft `up`, m/s."""
     angle = math.radians(from_deg)
-    return -speed * math.sin(angle), -speed * math.cos(angle), up
+    # Rounded to 1e-12 m/s, so that a west wind has no north component of 1e-15 to wonder about.
+    return round(-speed * math.sin(angle), 12), round(-speed * math.cos(angle), 12), up
 
 
 def gust_enu(gust: Sequence[float], from_deg: float) -> Vector:

@@ -87,6 +87,30 @@ class Advance:
     gap: int = 0
 
 
+class TickRate:
+    """How many ticks a sim second something happened at, lately."""
+
+    def __init__(self) -> None:
+        self._ticks: deque[int] = deque()
+
+    def reached(self, tick: int) -> None:
+        """Note that it happened at a tick; one further back than the last starts anew."""
+        ticks = self._ticks
+        if ticks and tick <= ticks[-1]:
+            ticks.clear()
+        ticks.append(tick)
+        while ticks[0] < tick - _RATE_WINDOW_TICKS:
+            ticks.popleft()
+
+    @property
+    def rate(self) -> float:
+        """Ticks a sim second over the last 5 s of sim time, Hz; 0 while unknown."""
+        ticks = self._ticks
+        if len(ticks) < 2:
+            return 0.0
+        return (len(ticks) - 1) / ((ticks[-1] - ticks[0]) * TICK_S)
+
+
 class TickGrid:
     """Turns clock times into tick numbers, each given out once.
 
@@ -109,7 +133,7 @@ class TickGrid:
         self.origin_ns = 0
         self.tick: int | None = None
         self.missed = 0
-        self._heard: deque[int] = deque()
+        self._heard = TickRate()
 
     def advance(self, time_ns: int) -> Advance:
         """Take in a clock time.
@@ -137,19 +161,13 @@ class TickGrid:
             return self._start(time_ns, Step.BACK)
         self.tick = tick
         self.missed += gap - 1
-        heard = self._heard
-        heard.append(tick)
-        while heard[0] < tick - _RATE_WINDOW_TICKS:
-            heard.popleft()
+        self._heard.reached(tick)
         return Advance(Step.FORWARD, tick, gap)
 
     @property
     def rate(self) -> float:
-        """Rate at which ticks were really reached over the last 5 s of sim time, Hz; 0 unknown."""
-        heard = self._heard
-        if len(heard) < 2 or heard[-1] == heard[0]:
-            return 0.0
-        return (len(heard) - 1) / ((heard[-1] - heard[0]) * TICK_S)
+        """Rate at which the clock reached new ticks over the last 5 s of sim time, Hz."""
+        return self._heard.rate
 
     def time_ns(self, tick: int) -> int:
         """Return the simulated time of a tick, ns."""
@@ -161,6 +179,6 @@ class TickGrid:
         self.origin_ns = absolute * TICK_NS if from_epoch else 0
         self.tick = 0 if from_epoch else absolute
         self.missed = 0
-        self._heard.clear()
-        self._heard.append(self.tick)
+        self._heard = TickRate()
+        self._heard.reached(self.tick)
         return Advance(step, self.tick)

@@ -35,6 +35,7 @@ from dryden_wind_ros.gusts.air import (
 )
 from dryden_wind_ros.gusts.dryden import MAX_SCALE, METHODS
 from dryden_wind_ros.gusts.frames import Vector, body_to_enu, wrap_360
+from dryden_wind_ros.gusts.tick_grid import TickRate
 from dryden_wind_ros.nodes import common
 from dryden_wind_ros.nodes.common import Parameter
 
@@ -153,6 +154,7 @@ class DrydenWindNode(Node):
         self.create_timer(1.0, self._on_second, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
         self._ekf_wind = _no_ekf_wind(messages)
+        self._given = TickRate()
         self._sent: tuple[Any, ...] = ()
         self._sent_tick = 0
         self._unheard: Any = None
@@ -217,18 +219,13 @@ class DrydenWindNode(Node):
         self._take_odometry()
         times = [_ns(message.clock)]
         times += [_ns(later.clock) for later in common.take_all(self._clock_sub)]
-        newest = None
-        for left, time_ns in enumerate(times, 1 - len(times)):
-            tick = self._advance(time_ns)
-            if tick is None:
-                continue
-            newest = tick
-            if not left:
-                self._publish_sim_wind(tick)  # first: SITL waits for it, the others only watch
-            self._publish(tick)
-        if newest is not None:
-            self._publish_sim_wind(newest)  # does nothing if it was the last
-        self._gate.passed(len(times), newest is not None)
+        ticks = [tick for tick in map(self._advance, times) if tick is not None]
+        if ticks:
+            # First: SITL waits for it, and only for the newest. The others only watch.
+            self._publish_sim_wind(ticks[-1])
+            for tick in ticks:
+                self._publish(tick)
+        self._gate.passed(len(times), bool(ticks))
 
     def _on_gate(self) -> None:
         assert self._clock_sub is not None
@@ -299,6 +296,7 @@ class DrydenWindNode(Node):
     # ------------------------------------------------------------------ one tick
 
     def _publish_sim_wind(self, tick: AirTick) -> None:
+        self._given.reached(tick.tick)
         settings, wind = self.air.settings, tick.sim_wind
         content = (wind, settings.turbulence, settings.profile)
         if content == self._sent and 0 <= tick.tick - self._sent_tick < REPEAT_TICKS:
@@ -340,7 +338,8 @@ class DrydenWindNode(Node):
             self._state_pub.publish(self._stamped(self._state(tick, mean, gust), stamp))
 
     def _state(self, tick: AirTick, mean: Vector3, gust: Vector3) -> Any:
-        air, settings, scales = self.air, self.air.settings, self.air.scales
+        air, settings = self.air, self.air.settings
+        scales = air.scales(tick.height)
         state = self._msg.WindState()
         state.tick, state.t, state.draws = tick.tick, tick.time_ns * 1e-9, tick.draws
         state.clock_origin = air.grid.origin_ns * 1e-9
@@ -357,7 +356,7 @@ class DrydenWindNode(Node):
         wind = tick.sim_wind
         state.sim_wind_spd, state.sim_wind_dir = wind.speed, wind.direction
         state.sim_wind_dir_z = wind.direction_z
-        state.missed_ticks, state.tick_rate = air.grid.missed, air.grid.rate
+        state.missed_ticks, state.tick_rate = air.grid.missed, self._given.rate
         state.restarts = air.restarts
         return state
 
@@ -421,14 +420,18 @@ class DrydenWindNode(Node):
         if self._ticked_at is None:
             waited = now - self._started_at
             text = f'no sim time on {topic} for {waited:.0f} s'
-            if self._clock_sub is not None:
-                text += (f' ({self.count_publishers(topic)} publishers). Start the bridge with '
-                         'publish_clock:=true, or remap clock to the topic of your simulator')
+            if self._clock_sub is not None and self.count_publishers(topic):
+                text += (', though it has a publisher: the bridge has no vehicle yet, or the '
+                         'simulation is paused')
+            elif self._clock_sub is not None:
+                text += (', and nobody publishes it. Start the bridge with publish_clock:=true, '
+                         'or remap clock to the topic of your simulator')
             if waited >= PATIENCE_S:
                 self._say_once('no clock', text)
                 return Finding(name, DiagnosticStatus.ERROR, text)
             return Finding(name, DiagnosticStatus.WARN, f'waiting for {topic}')
-        values = {'tick': grid.tick, 'rate (Hz)': f'{grid.rate:.2f}', 'missed ticks': grid.missed,
+        values = {'tick': grid.tick, 'rate (Hz)': f'{grid.rate:.2f}',
+                  'winds given (Hz)': f'{self._given.rate:.2f}', 'missed ticks': grid.missed,
                   'origin (s)': grid.origin_ns * 1e-9}
         silent = now - self._ticked_at
         if silent >= PATIENCE_S:
@@ -443,6 +446,11 @@ class DrydenWindNode(Node):
                 name, DiagnosticStatus.WARN,
                 f'the air changes at {grid.rate:.1f} Hz of sim time, not at 20: {topic} speaks '
                 'too rarely', values)
+        if 0.0 < self._given.rate < 19.0:
+            return Finding(
+                name, DiagnosticStatus.WARN,
+                f'{self._given.rate:.1f} winds are given per sim second, not 20: this machine does '
+                'not keep up; fly at a lower speedup, or listen to fewer topics', values)
         return Finding(name, DiagnosticStatus.OK, '20 ticks per sim second', values)
 
     def _odometry_status(self) -> Finding:

@@ -56,7 +56,7 @@ class Sample:
 
 def wind_state(air: SeededAir) -> Any:
     """Return the WindState of the newest tick."""
-    tick, settings, scales = air.newest, air.settings, air.scales
+    tick, settings, scales = air.newest, air.settings, air.scales(air.newest.height)
     assert tick is not None
     vector = STORE.types['geometry_msgs/msg/Vector3']
     return make(
