@@ -66,8 +66,6 @@ def _start(context):
         return context.launch_configurations[name]
 
     instance = number('instance', given('instance'), int)
-    if not 0 <= instance <= 999:
-        raise RuntimeError(f'launch argument instance is {instance}; it must be from 0 to 999')
     system_id = number('system_id', given('system_id'), int)
     emulated, sitl_command = given('emulator') == 'true', given('sitl_command')
     if emulated and sitl_command:

@@ -151,7 +151,8 @@ def test_a_running_vehicle_is_found_by_its_connection(launch, tmp_path):
     (['gusts:=gale'], 'gusts'),
     (['params_file:=/no/such.yaml'], "params_file is '/no/such.yaml'"),
     (['emulator:=true', 'sitl_command:=x'], 'exclude each other'),
-    (['instance:=-1'], 'instance is -1')])
+    (['instance:=-1'], "instance is '-1'"),
+    (['mean_wind_speed:=80'], "mean_wind_speed is '80'; it must be a number from 0 to 60")])
 def test_a_bad_argument_is_named_and_nothing_is_started(launch, arguments, named):
     launched = launch('sitl.launch.py', *arguments)
     assert launched.process.wait(30) == 1

@@ -24,7 +24,9 @@ def test_only_what_was_given_overrides_the_params_file():
 @pytest.mark.parametrize(('name', 'text', 'named'), [
     ('mean_wind_speed', 'strong', "mean_wind_speed is 'strong'; it must be a number"),
     ('scale', 'nan', "scale is 'nan'; it must be a number"),
-    ('seed', '1.5', "seed is '1.5'; it must be a whole number")])
+    ('seed', '1.5', "seed is '1.5'; it must be a whole number"),
+    ('seed', '-1', "seed is '-1'; it must be a whole number from 0"),
+    ('mean_wind_speed', '80', "mean_wind_speed is '80'; it must be a number from 0 to 60")])
 def test_a_number_that_is_none_is_named(name, text, named):
     with pytest.raises(LaunchArgumentError, match=named):
         wind_parameters({**NOTHING, name: text})

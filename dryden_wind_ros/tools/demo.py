@@ -132,8 +132,8 @@ def _demo(options: argparse.Namespace, console: Console, stack: ExitStack) -> in
         port = _free_port()
         connection = f'tcp:127.0.0.1:{port}'
         vehicle = _start('embedded vehicle', logs, stack, 1.0, [
-            '-m', 'dryden_wind_ros.sitl.emulator', '--vehicle', 'copter', '--flight', 'hover',
-            '--takeoff-alt', f'{HOVER_HEIGHT:g}', '--speedup', f'{options.speedup:g}',
+            '-m', 'dryden_wind_ros.sitl.emulator', '--vehicle', 'copter', '--drag',
+            '--flight', 'hover', '--takeoff-alt', f'{HOVER_HEIGHT:g}', '--speedup', f'{options.speedup:g}',
             '--connection', connection])
         children.append(vehicle)
         _step(console, f'embedded vehicle at speedup {options.speedup:g} on {connection}')
@@ -324,7 +324,7 @@ def _picture(history: Any, state: Any, folder: Path) -> Path:
     gust.set_title(
         f'Mean wind {state.mean_wind_speed:g} m/s from {state.mean_wind_from_deg:g}°, '
         f'Dryden gusts ({state.method}), seed {state.seed}', loc='left')
-    gust.legend(loc='upper right', ncols=3, frameon=False)
+    gust.legend(loc='lower right', bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
     given.plot(t, history.sim_wind_spd, '#444444', linewidth=1.1)
     given.set_ylabel('SIM_WIND_SPD, m/s')
     turn = given.twinx()
@@ -333,8 +333,8 @@ def _picture(history: Any, state: Any, folder: Path) -> Path:
     turn.set_ylabel('SIM_WIND_DIR, °', color='#9467bd')
     flight.plot(t, history.height, '#8c564b', label='height, m')
     flight.plot(t, history.airspeed, '#17becf', linewidth=0.9, label='airspeed, m/s')
-    flight.set_ylim(bottom=0.0)
-    flight.legend(loc='upper right', ncols=2, frameon=False)
+    flight.set_ylim(0.0, 1.25 * max(*history.height, *history.airspeed, 1.0))
+    flight.legend(loc='lower right', ncols=2, framealpha=0.8, edgecolor='none')
     flight.set_xlabel('sim time, s')
     for each in axes:
         each.grid(alpha=0.3)

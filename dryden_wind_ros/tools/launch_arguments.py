@@ -11,6 +11,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dryden_wind_ros.gusts.air import MAX_MEAN_WIND, MAX_SEED, MAX_UPDRAFT
+from dryden_wind_ros.gusts.dryden import MAX_SCALE
+
 WIND: Mapping[str, tuple[str, type]] = {
     'mean_wind_speed': ('mean_wind.speed', float),
     'mean_wind_from': ('mean_wind.from_direction', float),
@@ -24,6 +27,16 @@ WIND: Mapping[str, tuple[str, type]] = {
 """Launch argument: parameter of the wind node, and its type."""
 
 _KINDS = {float: 'a number', int: 'a whole number'}
+_RANGES: Mapping[str, tuple[float, float]] = {
+    'mean_wind_speed': (0.0, MAX_MEAN_WIND),
+    'mean_wind_from': (-360.0, 360.0),
+    'mean_wind_up': (-MAX_UPDRAFT, MAX_UPDRAFT),
+    'scale': (0.0, MAX_SCALE),
+    'seed': (0, MAX_SEED),
+    'instance': (0, 999),
+    'first_instance': (0, 999),
+    'system_id': (0, 255),
+}
 _DESCRIPTIONS = {
     'mean_wind_speed': 'Horizontal mean wind, m/s, 0 to 60.',
     'mean_wind_from': 'Where the mean wind comes from, degrees true: 270 is a west wind, which '
@@ -79,15 +92,17 @@ def number(name: str, text: str, kind: type) -> Any:
     Raises
     ------
     LaunchArgumentError
-        If it is none, or not finite.
+        If it is none, not finite or out of range.
     """
+    low, high = _RANGES.get(name, (-math.inf, math.inf))
     try:
         value = kind(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
+    if not (math.isfinite(value) and low <= value <= high):
+        between = f' from {low:g} to {high:g}' if name in _RANGES else ''
         raise LaunchArgumentError(
-            f'launch argument {name} is {text!r}; it must be {_KINDS[kind]}')
+            f'launch argument {name} is {text!r}; it must be {_KINDS[kind]}{between}')
     return value
 
 

@@ -29,7 +29,8 @@ from dryden_wind_ros.tools import recording
 from dryden_wind_ros.tools.launch_arguments import wind_arguments
 
 YES_NO = ('true', 'false')
-HOVER = '--vehicle copter --flight hover --takeoff-alt 10'
+HOVER = '--vehicle copter --drag --flight hover --takeoff-alt 10'
+"""With drag fusion: a copter without it never estimates wind."""
 
 
 def declare_wind() -> list[DeclareLaunchArgument]:
