@@ -24,7 +24,7 @@ def run_khz_clock(bench: Bench) -> list[Row]:
         bench.sleep(bench.seconds(2.0), 'khz_clock: settling')
         ratios, ours, floor = [], 0.0, 0.0
         start = time.monotonic()
-        for _ in range(bench.repeats(8)):
+        for _ in range(bench.repeats(6)):
             before = wind.cpu(), counter.cpu()
             bench.sleep(bench.seconds(1.5), 'khz_clock')
             after = wind.cpu(), counter.cpu()

@@ -65,8 +65,8 @@ def run_latency(bench: Bench) -> list[Row]:
     """Time a tick from SYSTEM_TIME on the socket to its last PARAM_SET on the socket."""
     with two_sides(bench) as sides:
         turns: list[list[list[float]]] = [[], []]
-        for turn in range(bench.repeats(16)):
-            bench.tell(f'latency: turn {turn + 1} of {bench.repeats(16)}')
+        for turn in range(bench.repeats(12)):
+            bench.tell(f'latency: turn {turn + 1} of {bench.repeats(12)}')
             for side in sides:
                 side.vehicle.latencies.clear()
                 side.vehicle.ticks = 0
