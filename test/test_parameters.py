@@ -212,11 +212,13 @@ def test_a_new_wind_every_tick_all_arrive_and_none_twice(tmp_path):
             Probe(emulator) as probe, served(emulator.connection, tmp_path,
                                              on_tick=on_tick) as one:
         one.wait_phase(Phase.WRITING)
-        begun, sent = len(ticks), one.status.sent
-        wait_until(lambda: len(ticks) > begun + 400, 20, '20 s of vehicle time')
-        count, sent = len(ticks) - begun, one.status.sent - sent
-        # Speed and direction change at every tick, the tilt never.
-        assert sent == pytest.approx(2 * count, rel=0.05)
+        begun, before = len(ticks), one.status
+        wait_until(lambda: len(ticks) > begun + 400, 60, '20 s of vehicle time')
+        count, after = len(ticks) - begun, one.status
+        # Speed and direction change at every tick, the tilt never. On a busy machine a newer wind
+        # takes the place of one not sent yet.
+        dropped = after.winds_dropped - before.winds_dropped
+        assert after.sent - before.sent == pytest.approx(2 * (count - dropped), rel=0.05)
         newest = wind(ticks[-1])
         assert probe.read('SIM_WIND_SPD') == pytest.approx(newest.speed, abs=1.0)
         assert one.status.problems == ()

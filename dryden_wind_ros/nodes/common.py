@@ -13,6 +13,7 @@ import os
 import re
 import signal
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -388,7 +389,8 @@ def status(name: str, level: bytes, message: str,
 def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
         stop: Callable[[Node], None] | None = None,
         spin: Callable[[Node], None] = rclpy.spin,
-        signals: SignalHandlerOptions = SignalHandlerOptions.ALL) -> int:
+        signals: SignalHandlerOptions = SignalHandlerOptions.ALL,
+        rows: Sequence[Parameter] = (), about: str | None = None) -> int:
     """Run one node until it is told to stop, and return the process's exit code.
 
     SIGINT and SIGTERM end it with 0 and without a traceback. A bad parameter, missing interfaces or
@@ -407,7 +409,16 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
     signals : rclpy.signals.SignalHandlerOptions, optional
         Which signals rclpy handles. It takes the context away at once; a node that has something to
         publish in `stop` handles them itself, in `spin`.
+    rows : sequence of Parameter, optional
+        What ``--help`` lists.
+    about : str, optional
+        What ``--help`` begins with: the module's docstring.
     """
+    words = list(sys.argv[1:] if args is None else args)
+    own = words[:words.index('--ros-args')] if '--ros-args' in words else words
+    if {'-h', '--help'} & set(own):
+        print(_help(about or '', rows))
+        return 0
     node = None
     try:
         rclpy.init(args=None if args is None else list(args), signal_handler_options=signals)
@@ -451,6 +462,16 @@ def _why_not_begun(error: RuntimeError) -> str:
 def _ignore_signals() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+
+
+def _help(about: str, rows: Sequence[Parameter]) -> str:
+    lines = [f'usage: {_program()} --ros-args [-p NAME:=VALUE ...] [--params-file FILE] '
+             '[-r __ns:=/NAMESPACE]', '', about.strip(), '', 'parameters:']
+    for row in rows:
+        lines.append(f'  {row.name}: {row.allowed}; default {row.default!r}')
+        lines += textwrap.wrap(row.description, 92, initial_indent='      ',
+                               subsequent_indent='      ')
+    return '\n'.join(lines)
 
 
 def _program() -> str:

@@ -540,7 +540,7 @@ def _time(time_ns: int) -> Time:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node ``dryden_wind``."""
-    return common.run(DrydenWindNode, args)
+    return common.run(DrydenWindNode, args, rows=PARAMETERS, about=__doc__)
 
 
 if __name__ == '__main__':

@@ -487,6 +487,7 @@ def main(args: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
     return common.run(GazeboWindNode, args, stop=_close, signals=SignalHandlerOptions.NO,
+                      rows=PARAMETERS, about=__doc__,
                       spin=lambda node: _spin_until(stopping, node))
 
 

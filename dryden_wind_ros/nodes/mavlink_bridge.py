@@ -372,8 +372,12 @@ class MavlinkBridge(Node):
             if self.session.reader.done else []
         level = DiagnosticStatus.WARN if any(
             one.level >= AdviceLevel.WARN for one in current) else DiagnosticStatus.OK
+        text = f'{state.phase_name}: {state.reason}'
+        if level != DiagnosticStatus.OK:
+            text += '; advice: ' + ' '.join(
+                one.text for one in current if one.level >= AdviceLevel.WARN)
         return common.status(
-            f'{name}: ekf wind', level, f'{state.phase_name}: {state.reason}', {
+            f'{name}: ekf wind', level, text, {
                 'phase': state.phase_name, 'since': f'{state.since:.2f} s',
                 'settled': state.settled, 'aiding lost': state.aiding_lost,
                 'estimate': f'{state.speed:.2f} m/s from {state.from_deg:.0f} deg',
@@ -440,7 +444,7 @@ def _close(node: Node) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node."""
-    return common.run(MavlinkBridge, args, stop=_close)
+    return common.run(MavlinkBridge, args, stop=_close, rows=PARAMETERS, about=__doc__)
 
 
 if __name__ == '__main__':

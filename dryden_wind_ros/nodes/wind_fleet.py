@@ -237,7 +237,7 @@ def _close(node: Node) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node."""
-    return common.run(WindFleet, args, stop=_close, spin=_spin)
+    return common.run(WindFleet, args, stop=_close, spin=_spin, rows=PARAMETERS, about=__doc__)
 
 
 if __name__ == '__main__':

@@ -243,7 +243,7 @@ def _stamp(state: Any) -> Time:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node ``wind_markers``."""
-    return common.run(WindMarkersNode, args)
+    return common.run(WindMarkersNode, args, rows=PARAMETERS, about=__doc__)
 
 
 if __name__ == '__main__':

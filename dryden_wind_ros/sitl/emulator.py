@@ -401,9 +401,18 @@ def _home(text: str) -> Home:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows a default only where it tells something."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default in (None, False, []):
+            return action.help
+        return super()._get_help_string(action)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog='sitl_emulator', formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        prog='sitl_emulator', formatter_class=_Help,
         description='A MAVLink vehicle that behaves as ArduPilot SITL does, for demos and tests '
                     'without ArduPilot: SIM_WIND_* through its real filter, EKF3 wind phases, '
                     'restarts. Connect to it as to SITL, e.g. tcp:127.0.0.1:5762.')
@@ -417,8 +426,9 @@ def _parser() -> argparse.ArgumentParser:
     vehicle.add_argument('--count', type=int, default=1,
                          help='so many vehicles in this process: instances and system ids from '
                               '--instance and --sysid on')
-    vehicle.add_argument('--home', type=_home, metavar='LAT,LON,ALT,HEADING', default=Home(),
-                         help='where it stands')
+    vehicle.add_argument('--home', type=_home, metavar='LAT,LON,ALT,HEADING',
+                         default='-35.363261,149.16523,584,270',
+                         help='where it stands, degrees and m')
     vehicle.add_argument('--drag', action='store_true',
                          help='copter: drag fusion on, so that EKF3 estimates wind')
     vehicle.add_argument('--no-airspeed', action='store_true',

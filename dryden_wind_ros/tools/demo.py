@@ -34,8 +34,10 @@ from rich.text import Text
 from dryden_wind_ros.gusts.history import KEPT_S
 from dryden_wind_ros.nodes import common
 
-NAMESPACE = '/dryden_demo'
+NAMESPACE = f'/dryden_demo_{os.getpid()}'  # two demos at a time must not hear each other
 HOVER_HEIGHT = 10.0
+STOP_S = 10.0
+"""Patience with a process that was told to end, s."""
 
 
 class DemoFailed(RuntimeError):
@@ -84,15 +86,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo and return the process's exit code."""
     options = _parser().parse_args(arguments)
     console = Console(highlight=False)
+    told_to_stop: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # A flag: an exception in the middle of what rclpy does in C would come out as another one.
+        signal.signal(number, lambda number, _frame: told_to_stop.append(number))
     try:
         common.interfaces()
         with ExitStack() as stack:
-            return _demo(options, console, stack)
+            return _demo(options, console, stack, told_to_stop)
     except (DemoFailed, common.InterfacesMissing) as error:
         console.print(f'[red]demo: {error}[/red]')
         return 1
     except KeyboardInterrupt:
-        console.print('stopped; SIM_WIND_* were put back')
+        console.print('stopped')
         return 130
 
 
@@ -118,7 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _demo(options: argparse.Namespace, console: Console, stack: ExitStack) -> int:
+def _demo(options: argparse.Namespace, console: Console, stack: ExitStack,
+          told_to_stop: Sequence[int]) -> int:
     if not 1.0 <= options.seconds <= KEPT_S:
         raise DemoFailed(f'--seconds is {options.seconds:g}; it must be from 1 to {KEPT_S:g}')
     # Nobody else's nodes are to hear this, nor be heard.
@@ -133,8 +140,8 @@ def _demo(options: argparse.Namespace, console: Console, stack: ExitStack) -> in
         connection = f'tcp:127.0.0.1:{port}'
         vehicle = _start('embedded vehicle', logs, stack, 1.0, [
             '-m', 'dryden_wind_ros.sitl.emulator', '--vehicle', 'copter', '--drag',
-            '--flight', 'hover', '--takeoff-alt', f'{HOVER_HEIGHT:g}', '--speedup', f'{options.speedup:g}',
-            '--connection', connection])
+            '--flight', 'hover', '--takeoff-alt', f'{HOVER_HEIGHT:g}',
+            '--speedup', f'{options.speedup:g}', '--connection', connection])
         children.append(vehicle)
         _step(console, f'embedded vehicle at speedup {options.speedup:g} on {connection}')
 
@@ -149,12 +156,14 @@ def _demo(options: argparse.Namespace, console: Console, stack: ExitStack) -> in
                              common.STREAM_QOS)
 
     remap = ['-r', f'__ns:={NAMESPACE}']
-    children.append(_start('wind node', logs, stack, 3.0, [
+    children.append(_start('wind node', logs, stack, STOP_S, [
         '-m', 'dryden_wind_ros.nodes.dryden_wind', '--ros-args', *remap,
         '-p', f'mean_wind.speed:={float(options.mean_wind)}',
         '-p', f'mean_wind.from_direction:={float(options.from_deg)}',
         '-p', f'seed:={options.seed}', '-p', f'method:={options.method}']))
-    children.append(_start('MAVLink bridge', logs, stack, 4.0, [
+    stack.callback(_say_put_back, console, children)  # after the bridge has been stopped
+    # Stopped first, so that SIM_WIND_* are put back before the vehicle goes.
+    children.append(_start('MAVLink bridge', logs, stack, STOP_S, [
         '-m', 'dryden_wind_ros.nodes.mavlink_bridge', '--ros-args', *remap,
         '-p', f'connection:={connection}', '-p', 'publish_clock:=true']))
     _step(console, f'MAVLink bridge to {connection} and wind node, in namespace {NAMESPACE}')
@@ -163,6 +172,8 @@ def _demo(options: argparse.Namespace, console: Console, stack: ExitStack) -> in
         deadline = time.monotonic() + timeout
         while not condition():
             executor.spin_once(timeout_sec=0.05)
+            if told_to_stop:
+                raise KeyboardInterrupt
             for child in children:
                 ended = child.ended()
                 if ended is not None:
@@ -207,10 +218,6 @@ def _demo(options: argparse.Namespace, console: Console, stack: ExitStack) -> in
     picture = _picture(history, states[-1], options.output)
     console.print(f'picture of the wind history: [bold]{picture}[/bold]', soft_wrap=True)
 
-    for child in reversed(children):  # the bridge puts SIM_WIND_* back before the vehicle goes
-        child.stop(4.0)
-        if child.name == 'MAVLink bridge':
-            _say_put_back(console, child)
     return 0
 
 
@@ -228,13 +235,17 @@ def _start(name: str, logs: Path, stack: ExitStack, patience: float,
     return child
 
 
-def _say_put_back(console: Console, bridge: Child) -> None:
-    lines = [line for line in bridge.log.read_text(errors='replace').splitlines()
-             if 'put back' in line]
-    if lines:
-        _step(console, lines[-1].split(': ', 1)[-1])
-    else:
-        console.print('[yellow]the bridge did not say that SIM_WIND_* were put back[/yellow]')
+def _say_put_back(console: Console, children: list[Child]) -> None:
+    for child in children:
+        said = child.log.read_text(errors='replace').splitlines()
+        if child.name != 'MAVLink bridge' or not any('put back at the end' in x for x in said):
+            continue  # no bridge, or it had not set anything yet
+        lines = [line for line in said if 'put back and confirmed' in line]
+        if lines:
+            _step(console, lines[-1].split(': ', 1)[-1])
+        else:
+            console.print('[yellow]the bridge did not say that SIM_WIND_* were put back; its last '
+                          f'words: {said[-1]}[/yellow]')
 
 
 def _step(console: Console, text: str) -> None:
