@@ -1,6 +1,7 @@
 """The whole chain as a user runs it: embedded vehicle, bridge and wind node, three processes."""
 
 import itertools
+import signal
 import subprocess
 import sys
 import time
@@ -141,6 +142,18 @@ def test_the_vehicle_flies_in_the_gusts_and_is_left_as_it_was_found(make_chain):
                      'SIM_WIND_SPD': 3.0, 'SIM_WIND_DIR': 45.0, 'SIM_WIND_DIR_Z': 0.0}
     assert 'Internal Errors' not in chain.programs[0].text
     assert 'Traceback' not in bridge.text + wind.text
+
+
+def test_a_closed_terminal_leaves_the_vehicle_as_it_was_found_too(make_chain):
+    chain = make_chain('hangup')
+    chain.vehicle('--speedup', '5', '--param', 'SIM_WIND_SPD=3')
+    wind, bridge = chain.wind(), chain.bridge()
+    chain.until(lambda: 'put back at the end' in bridge.text, 40, 'the bridge to be set up')
+    for program in (wind, bridge):
+        program.signal(signal.SIGHUP)
+    assert bridge.wait(10) == 0
+    assert wind.wait(10) == 0
+    assert read_parameters(chain.ports[1])['SIM_WIND_SPD'] == 3.0
 
 
 def set_parameter(port, name, value):

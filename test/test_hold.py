@@ -1,7 +1,9 @@
 """A simulator held over Ctrl-C until it is told to end."""
 
 import os
+import shlex
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -65,6 +67,19 @@ def test_a_child_that_will_not_end_is_killed(hold):
     program.signal(signal.SIGTERM)
     assert program.wait(10) == 0
     wait_until(lambda: gone(pid), 5, 'the child to be gone')
+
+
+def test_it_ends_by_itself_where_its_parent_was_killed(tmp_path):
+    # as a launch that is killed leaves it: a shell in between is the parent
+    shell = subprocess.Popen(
+        ['sh', '-c', f'{shlex.quote(sys.executable)} -m dryden_wind_ros.tools.hold '
+         f'{shlex.quote(sys.executable)} -c {shlex.quote(CHILD)} gentle; true'],
+        stdout=(tmp_path / 'log').open('wb'), start_new_session=True)
+    wait_until(lambda: 'child' in (tmp_path / 'log').read_text(), 10, 'the child to start')
+    pid = int((tmp_path / 'log').read_text().split()[1])
+    shell.kill()
+    shell.wait()
+    wait_until(lambda: gone(pid), 15, 'the child to be gone')
 
 
 def test_the_childs_own_end_is_passed_on(hold):

@@ -12,8 +12,10 @@ import math
 import os
 import re
 import signal
+import socket
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -419,6 +421,7 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
     if {'-h', '--help'} & set(own):
         print(_help(about or '', rows))
         return 0
+    _take_hangup_for_term()
     node = None
     try:
         rclpy.init(args=None if args is None else list(args), signal_handler_options=signals)
@@ -457,6 +460,24 @@ def _why_not_begun(error: RuntimeError) -> str:
         return f'unknown after --ros-args: {error}'
     # Where in ROS's own C code it was found is of no use to whoever wrote the command line.
     return re.sub(r',\s+at /\S+:\d+', '', str(error)).removeprefix('failed to initialize rcl: ')
+
+
+def _take_hangup_for_term() -> None:
+    """End as by SIGTERM where the terminal is closed.
+
+    rclpy does not know SIGHUP, and a Python handler would not run while rclpy waits in C.
+    """
+    ours, wakeup = socket.socketpair()
+    wakeup.setblocking(False)
+    signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGHUP, lambda _number, _frame: None)
+
+    def wait() -> None:
+        with wakeup:  # kept open as long as this thread lives
+            while numbers := ours.recv(16):
+                if signal.SIGHUP in numbers:
+                    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Thread(target=wait, name='hangup', daemon=True).start()
 
 
 def _ignore_signals() -> None:

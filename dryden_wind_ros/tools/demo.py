@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     console = Console(highlight=False)
     told_to_stop: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # A flag: an exception in the middle of what rclpy does in C would come out as another one.
         signal.signal(number, lambda number, _frame: told_to_stop.append(number))
     try:

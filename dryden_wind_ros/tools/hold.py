@@ -3,7 +3,8 @@
 ``python -m dryden_wind_ros.tools.hold COMMAND [ARGUMENT ...]`` runs the command in a session of its
 own and ignores SIGINT, which a terminal sends to everybody at once. SIGTERM ends the command and
 all that it started: with SIGINT, then SIGTERM after 2 s, then SIGKILL. The launch files send
-SIGTERM once the bridge has left.
+SIGTERM once the bridge has left. Where nobody is left to send it (the terminal was closed, launch
+was killed) the command ends by itself 4 s later.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 
 GRACE_S = 2.0
 POLL_S = 0.1
+ORPHAN_S = 4.0  # what a bridge needs at most to put SIM_WIND_* back and leave
 
 
 def main(command: Sequence[str] | None = None) -> int:
@@ -31,7 +33,9 @@ def main(command: Sequence[str] | None = None) -> int:
         nonlocal told
         told = True
 
+    parent = os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, on_term)
     try:
         child = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL,
@@ -40,7 +44,9 @@ def main(command: Sequence[str] | None = None) -> int:
         print(f'cannot start {command[0]!r}: {error.strerror}', file=sys.stderr)
         return 127
     while not told and not _ended(child, POLL_S):
-        pass
+        if os.getppid() != parent:
+            told = True
+            _ended(child, ORPHAN_S)
     if told:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             _signal_group(child.pid, number)
