@@ -19,6 +19,7 @@ if ((${#complaints[@]})); then
     printf 'test.sh: %s found something (above); this run will fail\n' "${complaints[@]}" >&2
 fi
 
-echo '== pytest, in two processes'
-python -m pytest --numprocesses 2 --dist loadfile "$@"
+# Most tests wait for something: three at a time keep two cores busy.
+echo '== pytest, in three processes'
+python -m pytest --numprocesses 3 --dist loadfile "$@"
 ((${#complaints[@]} == 0))

@@ -95,7 +95,8 @@ def test_bridge_killed_and_restarted_3_times(stage):
             stage.start_bridge()
             stage.ticks_on()
             stage.kept(before)
-        assert 'a bridge ended without putting its wind back' in stage.bridge.text
+        wait_until(lambda: 'a bridge ended without putting its wind back' in stage.bridge.text, 20,
+                   'the bridge to say whose values it puts back')
         assert stage.restarts == restarts
 
 
