@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 import subprocess
 import sys
@@ -173,7 +172,7 @@ def test_a_fleet_needs_seeds():
         DrydenGustFleet([1], 'x')
 
 
-# ---- the thread that makes the next block
+# ---- in programs and threads
 
 def run_python(code):
     return subprocess.run([sys.executable, '-W', 'ignore::DeprecationWarning', '-c',
@@ -188,31 +187,6 @@ def test_a_program_ends_cleanly_with_a_large_fleet():
             fleet.step(0.05 * k, 8.0, 10.0, 0.0)
         """)
     assert (result.returncode, result.stdout, result.stderr) == (0, '', '')
-
-
-@pytest.mark.skipif(not hasattr(os, 'fork'), reason='the system has no fork')
-def test_a_forked_process_meets_the_same_air():
-    """Forked at moments when the second thread is at work."""
-    result = run_python("""
-        import os
-        from dryden_wind_ros.gusts.dryden import DrydenGustFleet
-
-        def fly(fleet, start, stop):
-            for k in range(start, stop):
-                gusts = fleet.step(0.05 * k, 8.0, 10.0, 0.0)
-            return float(gusts.sum())
-
-        whole = fly(DrydenGustFleet(range(200)), 0, 700)
-        for start in (2, 3, 258, 300):
-            fleet = DrydenGustFleet(range(200))
-            fly(fleet, 0, start)
-            child = os.fork()
-            if child == 0:
-                os._exit(0 if fly(fleet, start, 700) == whole else 1)
-            assert fly(fleet, start, 700) == whole, 'parent'
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, 'child'
-        """)
-    assert result.returncode == 0, result.stderr
 
 
 def test_fleets_in_several_threads_do_not_disturb_one_another():

@@ -30,15 +30,10 @@ References
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import random
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -298,7 +293,6 @@ class DrydenGustFleet:
     -----
     The draws are those of ``random.Random(seed).gauss``: NumPy's Mersenne Twister is given the
     state of Python's, and the Box-Muller transform of CPython is applied to blocks of its numbers.
-    With 64 vehicles or more, a second thread makes the next block while the present one is used.
 
     A fleet is for one thread at a time. One number for `t`, and for the other inputs, is faster
     than an array of equal numbers.
@@ -388,9 +382,10 @@ class DrydenGustFleet:
 
 
 def _advance(state: FloatArray, factors: _Factors, draws: FloatArray) -> None:
-    for x, n, (decay, gain) in zip(state, draws, factors, strict=True):
-        x *= decay
-        x += gain * n
+    # Of shape (3, 1) or (3, N): few calls of NumPy, for each costs as much as 1000 numbers.
+    factor: FloatArray = np.array(factors).reshape(3, 2, -1)
+    state *= factor[:, 0]
+    state += factor[:, 1] * draws
 
 
 class _FloatFunctions:
@@ -440,89 +435,50 @@ def _euler_factors(fn: Any, dt: Any, wind: Any, height: Any, airspeed: Any) -> _
 class _NormalBlocks:
     """The draws of ``random.Random(seed).gauss(0, 1)`` for many seeds, made in blocks.
 
-    Every vehicle has two blocks. While one is read, the other can be filled. As long as every
-    vehicle has taken equally many triples, one number says how far they are and the next block is
-    filled in the background; else every vehicle has a place of its own and fills its block when it
-    gets there.
+    As long as every vehicle has taken equally many triples, one number says how far they are; else
+    every vehicle has a place of its own and fills its part of the block when it gets to its end.
     """
 
-    CHUNK = 32  # vehicles made together: their numbers fit the processor's cache
-    MANY = 64  # vehicles worth a second thread
+    CHUNK = 16  # vehicles made together: their numbers fit the processor's cache
 
     def __init__(self, seeds: Sequence[int]) -> None:
         n = len(seeds)
         self._generators = np.array([_numpy_twister(int(seed)) for seed in seeds], dtype=object)
-        # Even, so that a block holds whole pairs; long blocks cost less, at most 32 MB each.
-        self._steps = max(8, min(256, 2_000_000 // (3 * n) * 2))
-        self._blocks: FloatArray = np.empty((2, 3 * self._steps, n))
-        self._place = 0  # of the next triple in the two blocks; of all vehicles if in step
+        # Even, so that a block holds whole pairs; long blocks cost less, at most 32 MB.
+        self._steps = max(8, min(512, 2_000_000 // (3 * n) * 2))
+        self._block: FloatArray = np.empty((3 * self._steps, n))
+        self._place = self._steps  # of the next triple of all vehicles, if in step
         self._places: npt.NDArray[np.int64] | None = None  # of each vehicle if not in step
-        self._ahead = np.zeros(n, dtype=bool)  # block after the present one is filled
-        self._fills: list[_Once] | None = None  # of the next block, if in step
 
     def take(self) -> FloatArray:
         """Return the next triple of every vehicle, shape (3, N)."""
         if self._places is not None:
             return self.take_of(np.arange(len(self._generators)))
-        block, step = divmod(self._place, self._steps)
-        if step == 0:
-            self._enter(block)
-        self._place = (self._place + 1) % (2 * self._steps)
-        return self._blocks[block, 3 * step:3 * step + 3]
+        if self._place == self._steps:
+            n = len(self._generators)
+            for start in range(0, n, self.CHUNK):
+                self._fill(slice(start, start + self.CHUNK))
+            self._place = 0
+        first = 3 * self._place
+        self._place += 1
+        return self._block[first:first + 3]
 
     def take_of(self, rows: npt.NDArray[np.int64]) -> FloatArray:
         """Return the next triple of the chosen vehicles, shape (3, number chosen)."""
         if self._places is None:
-            self._places = self._part()
-        block, step = np.divmod(self._places[rows], self._steps)
-        for b in (0, 1):
-            entering = rows[(step == 0) & (block == b)]
-            if entering.size:
-                empty = entering[~self._ahead[entering]]
-                for start in range(0, empty.size, self.CHUNK):
-                    self._fill(b, empty[start:start + self.CHUNK])
-                self._ahead[entering] = False
-        self._places[rows] = (self._places[rows] + 1) % (2 * self._steps)
-        triples = self._blocks[block, 3 * step + np.arange(3)[:, None], rows]
-        self._meet()
+            self._places = np.full(len(self._generators), self._place)
+        used_up = rows[self._places[rows] == self._steps]
+        for start in range(0, used_up.size, self.CHUNK):
+            self._fill(used_up[start:start + self.CHUNK])
+        self._places[used_up] = 0
+        triples: FloatArray = self._block[3 * self._places[rows] + np.arange(3)[:, None], rows]
+        self._places[rows] += 1
+        if (self._places == self._places[0]).all():
+            self._place = int(self._places[0])
+            self._places = None
         return triples
 
-    def finish(self) -> None:
-        """Complete what is being made in the background: take a part of it, wait for the rest."""
-        for fill in reversed(self._fills or []):
-            fill.run()
-
-    def _enter(self, block: int) -> None:
-        """Complete a block that all vehicles begin, and have the other one filled meanwhile."""
-        if self._fills is None:
-            self._fills = self._all_fills(block)
-        self.finish()
-        self._fills = None
-        if len(self._generators) >= self.MANY and (os.cpu_count() or 1) > 1:
-            self._fills = self._all_fills(1 - block)
-            _run_in_background(self._fills)
-
-    def _part(self) -> npt.NDArray[np.int64]:
-        """Return the places of the vehicles, which are no longer in step."""
-        self.finish()
-        self._ahead[:] = self._fills is not None
-        self._fills = None
-        return np.full(len(self._generators), self._place)
-
-    def _meet(self) -> None:
-        """Notice that all vehicles are in step again."""
-        places, ahead = self._places, self._ahead
-        if places is not None and (places == places[0]).all() and (ahead == ahead[0]).all():
-            self._place = int(places[0])
-            self._places = None
-            self._fills = [] if ahead[0] else None
-
-    def _all_fills(self, block: int) -> list[_Once]:
-        n = len(self._generators)
-        return [_Once(partial(self._fill, block, slice(start, start + self.CHUNK)))
-                for start in range(0, n, self.CHUNK)]
-
-    def _fill(self, block: int, rows: slice | npt.NDArray[np.int64]) -> None:
+    def _fill(self, rows: slice | npt.NDArray[np.int64]) -> None:
         """Make the next block of draws of some vehicles."""
         generators = self._generators[rows]
         uniform = np.empty((generators.size, 3 * self._steps))
@@ -537,9 +493,8 @@ class _NormalBlocks:
         np.sqrt(radius, out=radius)
         cosine *= radius
         sine *= radius
-        normals = self._blocks[block]
-        normals[0::2, rows] = cosine.T
-        normals[1::2, rows] = sine.T
+        self._block[0::2, rows] = cosine.T
+        self._block[1::2, rows] = sine.T
 
 
 # sqrt(2) sin(pi x) / x as a polynomial in x^2, for x between -1/4 and 1/4, interpolated at the
@@ -575,55 +530,6 @@ def _cos_sin_of_turns(turns: FloatArray) -> tuple[FloatArray, FloatArray]:
     np.sqrt(square, out=square)
     s *= square
     return s, sine
-
-
-class _Once:
-    """A piece of work done once, by whichever thread comes first; the other one waits for it."""
-
-    __slots__ = ('_done', '_lock', '_work')
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work = work
-        self._done = False
-        self._lock = threading.Lock()
-
-    def run(self) -> None:
-        with self._lock:
-            if not self._done:
-                self._work()
-                self._done = True
-
-
-_background: ThreadPoolExecutor | None = None
-_background_busy = threading.Lock()
-
-
-def _run_in_background(pieces: list[_Once]) -> None:
-    global _background
-    if _background is None:
-        _background = ThreadPoolExecutor(1, thread_name_prefix='dryden_draws')
-    # Refused when the interpreter exits; whoever needs the pieces then does them.
-    with contextlib.suppress(RuntimeError):
-        _background.submit(_run_all, pieces)
-
-
-def _run_all(pieces: list[_Once]) -> None:
-    for piece in pieces:
-        with _background_busy:
-            piece.run()
-
-
-def _forget_background() -> None:
-    """Leave the thread, which a forked process does not have, to its parent."""
-    global _background
-    _background = None
-    _background_busy.release()
-
-
-if hasattr(os, 'register_at_fork'):  # not on Windows
-    # A fork waits until the thread is between two pieces, so that the child finds none half done.
-    os.register_at_fork(before=_background_busy.acquire, after_in_child=_forget_background,
-                        after_in_parent=_background_busy.release)
 
 
 def _numpy_twister(seed: int) -> np.random.Generator:
