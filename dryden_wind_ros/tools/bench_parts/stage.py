@@ -269,14 +269,17 @@ class Bench:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let a second Ctrl-C not leave processes behind."""
-    before = {number: signal.signal(number, signal.SIG_IGN)
+    """Put a Ctrl-C off until all processes have ended."""
+    told: list[int] = []
+    before = {number: signal.signal(number, lambda number, _frame: told.append(number))
               for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if told:
+        raise KeyboardInterrupt
 
 
 def free_ports(count: int, step: int = 10) -> int:
