@@ -382,10 +382,11 @@ class DrydenGustFleet:
 
 
 def _advance(state: FloatArray, factors: _Factors, draws: FloatArray) -> None:
-    # Of shape (3, 1) or (3, N): few calls of NumPy, for each costs as much as 1000 numbers.
-    factor: FloatArray = np.array(factors).reshape(3, 2, -1)
-    state *= factor[:, 0]
-    state += factor[:, 1] * draws
+    """Advance states (3, N) by one step; `draws` are used up."""
+    for x, n, (decay, gain) in zip(state, draws, factors, strict=True):
+        x *= decay
+        n *= gain
+        x += n
 
 
 class _FloatFunctions:
@@ -447,6 +448,9 @@ class _NormalBlocks:
         # Even, so that a block holds whole pairs; long blocks cost less, at most 32 MB.
         self._steps = max(8, min(512, 2_000_000 // (3 * n) * 2))
         self._block: FloatArray = np.empty((3 * self._steps, n))
+        # Kept, because the system takes fresh memory of this size back and clears it each time.
+        self._uniform: FloatArray = np.empty((self.CHUNK, 3 * self._steps))
+        self._scratch: FloatArray = np.empty((6, self.CHUNK, 3 * self._steps // 2))
         self._place = self._steps  # of the next triple of all vehicles, if in step
         self._places: npt.NDArray[np.int64] | None = None  # of each vehicle if not in step
 
@@ -481,16 +485,18 @@ class _NormalBlocks:
     def _fill(self, rows: slice | npt.NDArray[np.int64]) -> None:
         """Make the next block of draws of some vehicles."""
         generators = self._generators[rows]
-        uniform = np.empty((generators.size, 3 * self._steps))
+        uniform = self._uniform[:generators.size]
+        turns, radius, *rest = self._scratch[:, :generators.size]
         for line, generator in zip(uniform, generators, strict=True):
             generator.random(out=line)
         # CPython's gauss(): angle from the first number of a pair, radius from the second; the
         # cosine is returned first and the sine is kept for the next call.
-        cosine, sine = _cos_sin_of_turns(uniform[:, 0::2])
-        radius = np.subtract(1.0, uniform[:, 1::2])
+        turns[...] = uniform[:, 0::2]
+        np.subtract(1.0, uniform[:, 1::2], out=radius)
         np.log(radius, out=radius)
         np.multiply(radius, -2.0, out=radius)
         np.sqrt(radius, out=radius)
+        cosine, sine = _cos_sin_of_turns(turns, rest)
         cosine *= radius
         sine *= radius
         self._block[0::2, rows] = cosine.T
@@ -505,19 +511,27 @@ _SINE = tuple(np.array(c) for c in (
     0.1161718022872845, -0.01042278448318745, 0.0006527046093506783))
 
 
-def _cos_sin_of_turns(turns: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _cos_sin_of_turns(turns: FloatArray,
+                      scratch: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """Return cosine and sine of angles given in turns, from 0 to 1, to about 1e-15.
 
     NumPy has no fast sine and cosine of doubles on most processors; this takes a third of their
     time. With d = 1/2 - turns and x = |d| - 1/4, the cosine is sin(2 pi x), and the sine is
     cos(2 pi x) with the sign of d. Both come from s = sqrt(2) sin(pi x), half the angle:
     sin(2 pi x) = s sqrt(2 - s^2) and cos(2 pi x) = 1 - s^2.
+
+    Parameters
+    ----------
+    turns : ndarray
+    scratch : sequence of ndarray, shape (4,)
+        Arrays of the shape of `turns` to work in; what is returned lies in two of them.
     """
-    d = 0.5 - turns
-    x = np.abs(d)
+    d, x, square, s = scratch
+    np.subtract(0.5, turns, out=d)
+    np.abs(d, out=x)
     x -= 0.25
-    square = x * x
-    s = square * _SINE[-1]
+    np.multiply(x, x, out=square)
+    np.multiply(square, _SINE[-1], out=s)
     for coefficient in _SINE[-2:0:-1]:
         s += coefficient
         s *= square
