@@ -140,9 +140,14 @@ def listed(entries: Sequence[Any], seed: int, same_air: bool = False,
             raise FleetError(f'{where}: name is {name!r}; it must be a ROS namespace: letters, '
                              'digits and _, beginning with a letter')
         instance = _whole(where, entry, 'instance', instance, 0, 999)
-        wind = entry.get('wind') or {}
+        wind = {} if entry.get('wind') is None else entry['wind']
         if not isinstance(wind, Mapping):
             raise FleetError(f'{where}: wind is {wind!r}; it must be a mapping of parameters')
+        for key, value in wind.items():
+            if not isinstance(key, str) or not isinstance(value, (bool, int, float, str)):
+                raise FleetError(f'{where}: wind has {key!r}: {value!r}; it must be the full name '
+                                 'of a parameter, such as mean_wind.speed, and a number, text or '
+                                 'truth value')
         connection = entry.get('connection', sitl_connection(instance))
         if not isinstance(connection, str) or not connection:
             raise FleetError(f'{where}: connection is {connection!r}; it must be a connection '
