@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import itertools
 import math
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -585,6 +586,52 @@ def test_a_log_beside_a_bag_cannot_be_compared_and_says_so(tmp_path, short_bag, 
 def test_the_output_must_have_a_folder(tmp_path, short_bag, capsys):
     assert main([str(short_bag), '-o', str(tmp_path / 'no' / 'x.html')]) == 1
     assert f'there is no folder {tmp_path / "no"}' in capsys.readouterr().err
+
+
+def test_what_must_not_be_written_over_is_refused_by_name(tmp_path, short_bag, capsys):
+    flight = next(short_bag.glob('*.mcap'))
+    before = flight.read_bytes()
+    both = str(tmp_path / 'both')
+
+    for words, says in (
+            ([str(flight), '-o', str(flight)], f'{flight}: this is the flight to be read'),
+            ([str(flight), '-o', str(tmp_path)], f'{tmp_path}: this is a folder'),
+            ([str(flight), '--csv', ''], 'this is a folder'),
+            ([str(flight), '-o', both, '--csv', both], f'{both}: page and columns cannot')):
+        assert main(words) == 1
+        assert says in capsys.readouterr().err
+
+    assert flight.read_bytes() == before
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path, short_bag):
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+    with subprocess.Popen(['cat', str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+        assert main([str(short_bag), '--csv', str(pipe)]) == 0
+        text, _ = reader.communicate(timeout=10)
+
+    assert text.count('\n') == 32  # a head, and the ticks of 1.5 s
+    assert pipe.is_fifo()
+
+
+def test_odd_values_in_a_bag_do_not_keep_the_rest_from_being_read(tmp_path, capsys):
+    samples = []
+    for sample in fly(BREEZE, 10.0):
+        if sample.topic == '/wind/state':
+            late = sample.message.tick >= 150
+            sample = dataclasses.replace(sample, message=dataclasses.replace(
+                sample.message, gusts='from the future',
+                t=math.nan if late else sample.message.t))
+        samples.append(sample)
+    bag = write_bag(tmp_path / 'odd', samples)
+
+    assert main([str(bag), '-o', str(tmp_path / 'x.html')]) == 0
+
+    out = capsys.readouterr().out
+    assert '150 ticks' in out
+    assert '51 wind/state messages without a time' in out
+    assert 'from the future' in (tmp_path / 'x.html').read_text()
 
 
 @pytest.mark.parametrize('package', ['plotly', 'rosbags'])

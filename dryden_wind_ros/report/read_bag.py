@@ -290,6 +290,9 @@ def _interfaces_folder() -> Path | None:
 
 # ---------------------------------------------------------------------------------- one vehicle
 
+_MAX_T = 1e10
+"""s: no clock in use, Unix time included, is beyond it."""
+
 _INTEGERS = ('tick', 'draws', 'missed_ticks', 'restarts')
 _FLOATS = ('t', 'height', 'airspeed', 'u', 'v', 'w', 'sigma_u', 'sigma_v', 'sigma_w', 'length_u',
            'length_v', 'length_w', 'sim_wind_spd', 'sim_wind_dir', 'sim_wind_dir_z', 'tick_rate')
@@ -306,6 +309,7 @@ class _Vehicle:
     ekf: list[tuple[Any, ...]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     sim_wind: list[tuple[float, ...]] = field(default_factory=list)
+    timeless: int = 0
 
     def take(self, kind: str, stamp: float, message: Any) -> None:
         if kind == WIND_STATE:
@@ -320,6 +324,9 @@ class _Vehicle:
                                   message.direction, message.direction_z))
 
     def _take_state(self, stamp: float, message: Any) -> None:
+        if not abs(message.t) < _MAX_T:
+            self.timeless += 1
+            return
         settings = Settings(
             message.gusts, message.method, message.seed, message.scale, message.profile,
             message.mean_wind_speed, message.mean_wind_from_deg, message.mean_wind_up,
@@ -345,6 +352,9 @@ class _Vehicle:
         else:
             air = empty_air()
             missing.append("neither wind/state nor sim_wind in the bag: only EKF3's wind is known")
+        if self.timeless:
+            missing.append(f'{self.timeless} wind/state messages without a time that makes sense '
+                           'were left out')
         if not self.ekf:
             missing.append('no ekf_wind in the bag')
         return FlightRecord(name, source, 'bag', air, settings, self._ekf(air),

@@ -122,11 +122,20 @@ def make_report(paths: Sequence[Path], output: Path | None, csv: Path | None,
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """Give a name to write to, which becomes `path` when all went well."""
+    """Give a name to write to, which becomes `path` when all went well.
+
+    A device, pipe or link is written to: to put a file in its place would destroy it.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        yield path
+        return
     part = path.with_name(f'.{path.name}.{os.getpid()}.part')
     try:
         yield part
         part.replace(path)
+    except OSError as error:
+        # The user knows `path`, not the name beside it.
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
 
@@ -156,6 +165,23 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _wrong_output(output: Path | None, csv: Path | None, flights: Sequence[Path]) -> str | None:
+    """Say what is wrong with the names to write to; None if nothing is."""
+    for path in (output, csv):
+        if path is None:
+            continue
+        if path.is_dir():
+            return f'{path}: this is a folder; give the name of a file'
+        if not path.absolute().parent.is_dir():
+            return f'{path}: there is no folder {path.absolute().parent}'
+        for flight in flights:
+            if path.resolve() == flight.resolve():
+                return f'{path}: this is the flight to be read; it would be written over'
+    if output is not None and csv is not None and output.resolve() == csv.resolve():
+        return f'{output}: page and columns cannot be written to the same file'
+    return None
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     options = _parser().parse_args(arguments)
@@ -165,11 +191,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if output is not None and importlib.util.find_spec('plotly') is None:
         print(f'wind_report: {_PLOTLY}', file=sys.stderr)
         return 1
-    for path in (output, options.csv):
-        if path is not None and not path.absolute().parent.is_dir():
-            print(f'wind_report: {path}: there is no folder {path.absolute().parent}',
-                  file=sys.stderr)
-            return 1
+    if (wrong := _wrong_output(output, options.csv, options.flights)) is not None:
+        print(f'wind_report: {wrong}', file=sys.stderr)
+        return 1
     try:
         with _progress_bar() as report:
             flights, verdicts = make_report(options.flights, output, options.csv, report)
