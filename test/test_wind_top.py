@@ -333,6 +333,26 @@ def test_on_a_terminal_it_is_a_screen_that_ctrl_c_leaves_as_it_was(fleet):
     os.close(ours)
 
 
+def test_a_terminal_that_can_show_no_screen_gets_lines(fleet):
+    fleet.join('/alpha')
+    ours, theirs = pty.openpty()
+    with running(stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+                 env=os.environ | {'TERM': 'dumb'}) as process:
+        os.close(theirs)
+        text = ''
+
+        def lines():
+            nonlocal text
+            while select.select([ours], [], [], 0.0)[0]:
+                text += os.read(ours, 65536).decode(errors='replace')
+            return text.count('/alpha t=') >= 2
+        wait_until(lines, 20, 'two lines of /alpha')
+        assert '\x1b' not in text
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    os.close(ours)
+
+
 def test_help_says_what_it_does():
     run = subprocess.run([*WIND_TOP, '--help'], capture_output=True, text=True, timeout=30)
     assert run.returncode == 0

@@ -644,7 +644,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--svg', metavar='FILE', type=Path,
                         help='save the last picture at the end, as wide as the terminal')
     parser.add_argument('--plain', action='store_true',
-                        help='lines instead of a screen, on a terminal too')
+                        help='lines instead of a screen, on a terminal too; also where TERM is '
+                        'dumb')
     return parser
 
 
@@ -657,7 +658,7 @@ def main(args: Sequence[str] | None = None) -> int:
     args = sys.argv if args is None else ['wind_top', *args]
     options = _parser().parse_args(remove_ros_args(list(args))[1:])
     console = Console()
-    drawn = console.is_terminal and not options.plain
+    drawn = console.is_terminal and not console.is_dumb_terminal and not options.plain
     node = listener = None
     signal.signal(signal.SIGTERM, _interrupt)
     try:
