@@ -89,6 +89,17 @@ def test_an_unknown_part_is_named_with_those_there_are(capsys):
     assert 'khz_clock' in said
 
 
+@pytest.mark.parametrize('option', ['--json', '--markdown'])
+def test_a_file_that_cannot_be_written_is_named_before_anything_is_measured(
+        tmp_path, capsys, option):
+    with pytest.raises(SystemExit):
+        bench.main(['--quick', '--part', 'phase', option, str(tmp_path)])
+
+    out, err = capsys.readouterr()
+    assert f'{tmp_path} cannot be written: Is a directory' in err
+    assert out == ''
+
+
 def test_json_on_stdout_is_nothing_but_json(capsys):
     bench.main(['--quick', '--json', '-', '--part', 'phase'])
     report = json.loads(capsys.readouterr().out)

@@ -127,6 +127,15 @@ def main(args: list[str] | None = None) -> int:
     options = parser.parse_args(args)
     chosen = [part for part in PARTS if options.part is None or part.name in options.part]
 
+    for name in (options.json, options.markdown):
+        # Before minutes of measuring, not after them.
+        if name is not None and name != '-':
+            try:
+                with open(name, 'a', encoding='utf-8'):
+                    pass
+            except OSError as error:
+                parser.error(f'{name} cannot be written: {error.strerror}')
+
     console = Console(stderr=options.json == '-')
     if not console.is_terminal:
         console.width = _FILE_WIDTH
