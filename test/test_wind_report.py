@@ -621,7 +621,7 @@ def test_odd_values_in_a_bag_do_not_keep_the_rest_from_being_read(tmp_path, caps
         if sample.topic == '/wind/state':
             late = sample.message.tick >= 150
             sample = dataclasses.replace(sample, message=dataclasses.replace(
-                sample.message, gusts='from the future',
+                sample.message, gusts='<i>from the future',
                 t=math.nan if late else sample.message.t))
         samples.append(sample)
     bag = write_bag(tmp_path / 'odd', samples)
@@ -631,7 +631,9 @@ def test_odd_values_in_a_bag_do_not_keep_the_rest_from_being_read(tmp_path, caps
     out = capsys.readouterr().out
     assert '150 ticks' in out
     assert '51 wind/state messages without a time' in out
-    assert 'from the future' in (tmp_path / 'x.html').read_text()
+    page = (tmp_path / 'x.html').read_text()
+    assert '&lt;i&gt;from the future' in page
+    assert '<i>from the future' not in page
 
 
 @pytest.mark.parametrize('package', ['plotly', 'rosbags'])

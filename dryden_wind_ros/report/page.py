@@ -226,7 +226,7 @@ def _at_a_glance(flight: FlightRecord, analysis: Analysis) -> list[tuple[str, st
         cards.append(('Mean wind', f'{first.mean_speed:g} m/s',
                       f'from {first.mean_from_deg:g}°, {more}'))
         gusts = {'dryden': f'seed {first.seed}', 'off': 'off', 'sitl': 'of SITL'}.get(
-            first.gusts, first.gusts)
+            first.gusts, html.escape(first.gusts))
         cards.append(('Gusts', gusts, f'{first.method}, scale {first.scale:g}'
                       if first.gusts == 'dryden' else 'no Dryden gusts'))
     if (strength := analysis.strength) is not None:
