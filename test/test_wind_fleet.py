@@ -118,6 +118,8 @@ def test_one_shared_clock_and_the_same_air_for_all(make_fleet):
     fleet.until(lambda: fleet.clock_pub.get_subscription_count() == 1, 30, 'the fleet on /clock')
     fleet.until(lambda: 'put back at the end' in fleet.programs[1].text
                 or fleet.programs[1].text.count('found') >= 2, 30, 'both vehicles')
+    fleet.until(lambda: fleet.programs[1].text.count('no sim time on /clock for') == 2, 20,
+                'each vehicle to name the topic on which no clock is heard')
     sent = iter(range(1, 10_000))
 
     def advance():

@@ -99,6 +99,8 @@ class DrydenWindNode(Node):
         Called with every SimWind message that is made.
     ekf_wind : callable, optional
         Returns the newest EkfWind message or None; without it, they come from their topic.
+    clock_source : str, optional
+        For messages: where sim time comes from where it is not listened for here.
     also_known : iterable of str, optional
         Parameters that other nodes of the process know.
     **kwargs
@@ -108,6 +110,7 @@ class DrydenWindNode(Node):
     def __init__(self, *, listen: bool = True,
                  on_sim_wind: Callable[[Any], None] | None = None,
                  ekf_wind: Callable[[], Any] | None = None,
+                 clock_source: str = 'the link',
                  also_known: Iterable[str] = (), **kwargs: Any) -> None:
         messages, services = common.interfaces('msg'), common.interfaces('srv')
         super().__init__('dryden_wind', **kwargs)
@@ -138,7 +141,7 @@ class DrydenWindNode(Node):
             messages.EkfWind, 'ekf_wind', lambda _: None, common.LATCHED_QOS,
             callback_group=polled)
         self._odom_sub = self._clock_sub = self._gate = None
-        self._odom_topic, self._clock_topic = 'the link', 'the link'
+        self._odom_topic, self._clock_topic = 'the link', clock_source
         if listen:
             self._gate = common.Gate(self)
             self._odom_sub = self.create_subscription(

@@ -74,7 +74,8 @@ CLOCK_S = 0.005
 class Pair:
     """The two nodes of one vehicle, wired to each other."""
 
-    def __init__(self, vehicle: Vehicle, loop: LinkLoop, parameters: common.ParameterTable) -> None:
+    def __init__(self, vehicle: Vehicle, loop: LinkLoop, parameters: common.ParameterTable,
+                 shared_clock: str) -> None:
         settings = parameters.values
         own_clock = settings['clock'] == 'vehicle'
         # What was given to the fleet wins over the params file of the nodes; the rest leaves it be.
@@ -84,6 +85,7 @@ class Pair:
         self.wind = DrydenWindNode(
             listen=False, on_sim_wind=lambda message: self.bridge.take_sim_wind(message),
             ekf_wind=lambda: self.bridge.ekf_wind(),
+            clock_source='the link' if own_clock else shared_clock,
             also_known=_KNOWN, namespace=vehicle.name, parameter_overrides=_overrides(wind))
         try:
             self.bridge = MavlinkBridge(
@@ -132,7 +134,9 @@ class WindFleet(Node):
         try:
             for number, vehicle in enumerate(vehicles, 1):
                 try:
-                    self.pairs.append(Pair(vehicle, self.loop, self.parameters))
+                    self.pairs.append(
+                        Pair(vehicle, self.loop, self.parameters,
+                             self.resolve_topic_name('clock')))
                 except common.BadParameter as error:
                     raise common.BadParameter(f'vehicle {vehicle.name}: {error}') from None
                 if number % 10 == 0 or number == len(vehicles):
