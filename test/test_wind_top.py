@@ -353,6 +353,14 @@ def test_a_terminal_that_can_show_no_screen_gets_lines(fleet):
     os.close(ours)
 
 
+def test_a_picture_that_cannot_be_saved_is_refused_at_the_start(tmp_path):
+    for path in (tmp_path, tmp_path / 'no' / 'top.svg'):
+        run = subprocess.run([*WIND_TOP, '--svg', str(path)], capture_output=True, text=True,
+                             timeout=30)
+        assert run.returncode == 2
+        assert f'--svg {path}: it must be a file' in run.stderr
+
+
 def test_help_says_what_it_does():
     run = subprocess.run([*WIND_TOP, '--help'], capture_output=True, text=True, timeout=30)
     assert run.returncode == 0

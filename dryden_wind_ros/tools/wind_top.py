@@ -656,7 +656,11 @@ def _interrupt(_number: int, _frame: object) -> None:
 def main(args: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
     args = sys.argv if args is None else ['wind_top', *args]
-    options = _parser().parse_args(remove_ros_args(list(args))[1:])
+    parser = _parser()
+    options = parser.parse_args(remove_ros_args(list(args))[1:])
+    if options.svg is not None and (
+            options.svg.is_dir() or not options.svg.absolute().parent.is_dir()):
+        parser.error(f'--svg {options.svg}: it must be a file in a folder that exists')
     console = Console()
     drawn = console.is_terminal and not console.is_dumb_terminal and not options.plain
     node = listener = None
