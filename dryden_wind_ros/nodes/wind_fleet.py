@@ -88,6 +88,13 @@ class Pair:
             clock_source='the link' if own_clock else shared_clock,
             also_known=_KNOWN, namespace=vehicle.name, parameter_overrides=_overrides(wind))
         try:
+            found, meant = self.wind.get_fully_qualified_name(), f'/{vehicle.name}/dryden_wind'
+            if found != meant:
+                # __ns and __node hold for every node of a process: all would be the same one.
+                raise common.BadParameter(
+                    f'its wind node would be {found} instead of {meant}: __ns and __node cannot '
+                    'be remapped for a fleet; name the vehicles in vehicles_file, such as '
+                    'fleet_a/scout')
             self.bridge = MavlinkBridge(
                 loop=loop, on_tick=self.wind.feed_time if own_clock else None,
                 on_sample=lambda sample: self.wind.feed_odometry(
