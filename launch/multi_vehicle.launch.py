@@ -61,7 +61,7 @@ def _start(context):
                    'clock': given('clock')}
     which = given('vehicles')
     try:
-        if which.isdigit():
+        if which.isdecimal():
             vehicles = fleet.numbered(int(which), 1, first_instance=first_instance)
             parameters['vehicles'] = int(which)
         else:
@@ -69,7 +69,9 @@ def _start(context):
             vehicles = fleet.load(path, 1, first_instance=first_instance)
             parameters['vehicles_file'] = str(path)
     except fleet.FleetError as error:
-        raise RuntimeError(f'launch argument vehicles: {error}') from None
+        raise RuntimeError(
+            f'launch argument vehicles: {error} (it is a number from 1 to {fleet.MAX_VEHICLES}, or a '
+            'YAML file)') from None
 
     respawn = given('use_respawn') == 'true'
     # No name, namespace or remapping of a node here: they would hold for every node inside.

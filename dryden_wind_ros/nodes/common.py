@@ -486,8 +486,8 @@ def _ignore_signals() -> None:
 
 
 def _help(about: str, rows: Sequence[Parameter]) -> str:
-    lines = [f'usage: {_program()} --ros-args [-p NAME:=VALUE ...] [--params-file FILE] '
-             '[-r __ns:=/NAMESPACE]', '', about.strip(), '', 'parameters:']
+    lines = [f'usage: {_program()} --ros-args [-p NAME:=VALUE ...] [--params-file FILE]', '',
+             about.strip(), '', 'parameters:']
     for row in rows:
         lines.append(f'  {row.name}: {row.allowed}; default {row.default!r}')
         lines += textwrap.wrap(row.description, 92, initial_indent='      ',
