@@ -70,8 +70,8 @@ def _start(context):
             parameters['vehicles_file'] = str(path)
     except fleet.FleetError as error:
         raise RuntimeError(
-            f'launch argument vehicles: {error} (it is a number from 1 to {fleet.MAX_VEHICLES}, or a '
-            'YAML file)') from None
+            f'launch argument vehicles: {error} (it is a number from 1 to {fleet.MAX_VEHICLES}, '
+            'or a YAML file)') from None
 
     respawn = given('use_respawn') == 'true'
     # No name, namespace or remapping of a node here: they would hold for every node inside.
