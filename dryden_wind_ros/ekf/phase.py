@@ -33,6 +33,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from dryden_wind_ros.gusts.frames import CALM
+
 _NAN = math.nan
 
 # EKF_STATUS_REPORT.flags
@@ -188,7 +190,9 @@ def wind_error(wind_n: float, wind_e: float, flown_n: float,
         degrees, (-180, 180]. NaN where a number is missing, and for the direction in a calm.
     """
     speed = math.hypot(wind_n - flown_n, wind_e - flown_e)
-    if not math.isfinite(speed) or not (wind_n or wind_e) or not (flown_n or flown_e):
+    if not math.isfinite(speed):
+        return _NAN, _NAN
+    if math.hypot(wind_n, wind_e) < CALM or math.hypot(flown_n, flown_e) < CALM:
         return speed, _NAN
     # Both "from" angles are half a turn off these, so the difference is the same.
     turn = math.degrees(math.atan2(wind_e, wind_n) - math.atan2(flown_e, flown_n))

@@ -15,10 +15,10 @@ from typing import Any
 from dryden_wind_ros.ekf import advice
 from dryden_wind_ros.ekf.advice import Advice, WindAdvisor
 from dryden_wind_ros.ekf.phase import PARAMETERS as PHASE_PARAMETERS
-from dryden_wind_ros.ekf.phase import EkfWindState, WindPhaseMonitor
+from dryden_wind_ros.ekf.phase import EkfWindState, WindPhaseMonitor, wind_error
 from dryden_wind_ros.gusts.frames import from_direction
 from dryden_wind_ros.gusts.sitl_wind import sitl_wind_enu
-from dryden_wind_ros.sitl.flown_wind import FlownWind, wind_error
+from dryden_wind_ros.sitl.flown_wind import FlownWind
 from dryden_wind_ros.sitl.parameters import Wind
 
 #: Parameters of the vehicle that phases and advice make use of.
@@ -115,7 +115,7 @@ class EkfWindFollower:
     def _sample(self, state: EkfWindState) -> EkfWindSample:
         self._sampled_at = state.t
         east, north, _ = self._flown.at(self.height)
-        error = wind_error((state.wind_e, state.wind_n), (east, north))
+        error = wind_error(state.wind_n, state.wind_e, north, east)
         self.newest = EkfWindSample(state, east, north, *error)
         return self.newest
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+import shlex
 from collections.abc import Iterable, Sequence
 from importlib import resources
 
@@ -382,13 +383,15 @@ def fly_again(flight: FlightRecord) -> list[str]:
     first = flight.settings[int(flight.air.setting[0])]
     words = ['ros2 launch dryden_wind_ros sitl.launch.py']
     if namespace:
-        words.append(f'namespace:={namespace}')
-    words += [f'{argument}:={getattr(first, name)}' for name, _, argument in _PARAMETERS]
+        words.append(shlex.quote(f'namespace:={namespace}'))
+    words += [shlex.quote(f'{argument}:={getattr(first, name)}')
+              for name, _, argument in _PARAMETERS]
     commands = [' '.join(words)]
     node = f'/{namespace}/dryden_wind' if namespace else '/dryden_wind'
     now = first
     for at, run_began, settings in changes(flight):
-        commands += [f'ros2 param set {node} {parameter} {getattr(settings, name)}  '
+        commands += [f'ros2 param set {shlex.quote(node)} {parameter} '
+                     f'{shlex.quote(str(getattr(settings, name)))}  '
                      f'# at sim time {at:.2f} s' for name, parameter, _ in _PARAMETERS
                      if getattr(settings, name) != getattr(now, name)]
         if run_began and (settings.seed, settings.method) == (now.seed, now.method):

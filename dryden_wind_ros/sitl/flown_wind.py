@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from dryden_wind_ros.gusts.frames import CALM as _CALM
 from dryden_wind_ros.gusts.sitl_wind import CALM_AFTER_BOOT, SitlWindFilter, sitl_wind_speed_at
 from dryden_wind_ros.sitl.parameters import (
     DIRECTION,
@@ -79,26 +78,3 @@ class FlownWind:
             height, self._filter.speed, int(self._values[PROFILE]), self._values[PROFILE_HEIGHT],
             self._values[PROFILE_COEFFICIENT]) / self._filter.speed
         return east * factor, north * factor, up * factor
-
-
-def wind_error(estimate: tuple[float, float], flown: tuple[float, float]) -> tuple[float, float]:
-    """Compare two horizontal winds.
-
-    Parameters
-    ----------
-    estimate, flown : tuple of float
-        East and north, the way the air moves, m/s. NaN: not known.
-
-    Returns
-    -------
-    tuple of float
-        Length of (estimate - flown), m/s, and direction of the estimate minus direction flown, deg,
-        clockwise, (-180, 180]. Each is NaN where it does not exist: a calm has no direction.
-    """
-    speed = math.hypot(estimate[0] - flown[0], estimate[1] - flown[1])
-    if not math.isfinite(speed):
-        return math.nan, math.nan
-    if math.hypot(*estimate) < _CALM or math.hypot(*flown) < _CALM:
-        return speed, math.nan
-    turn = math.degrees(math.atan2(estimate[0], estimate[1]) - math.atan2(flown[0], flown[1]))
-    return speed, 180.0 - (180.0 - turn) % 360.0
