@@ -33,7 +33,7 @@ setup(
             'ekf_replay = dryden_wind_ros.tools.ekf_replay:main',
             'ekf_wind_log = dryden_wind_ros.tools.ekf_wind_log:main',
             'wind_top = dryden_wind_ros.tools.wind_top:main',
-            'sitl_emulator = dryden_wind_ros.sitl.emulator:main',
+            'sitl_emulator = dryden_wind_ros.emulator.main:main',
             'wind_report = dryden_wind_ros.tools.wind_report:main',
         ],
     },

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from support.autopilot import Pilot, param_set
 
-from dryden_wind_ros.sitl.vehicle.config import Home, VehicleConfig
-from dryden_wind_ros.sitl.vehicle.parameters import read_parameter_file
+from dryden_wind_ros.emulator.config import Home, VehicleConfig
+from dryden_wind_ros.emulator.parameters import read_parameter_file
 
 DENIED = mavlink.MAV_RESULT_DENIED
 ACCEPTED = mavlink.MAV_RESULT_ACCEPTED

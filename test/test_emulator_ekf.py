@@ -13,7 +13,7 @@ import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from support.autopilot import Pilot, param_set
 
-from dryden_wind_ros.sitl.vehicle.config import VehicleConfig
+from dryden_wind_ros.emulator.config import VehicleConfig
 
 LOITER, LAND, TAKEOFF, QLOITER = 12, 9, 13, 19
 WIND = (('SIM_WIND_SPD', 8), ('SIM_WIND_DIR', 250), ('SIM_WIND_T', 1), ('SIM_WIND_TC', 0.1))

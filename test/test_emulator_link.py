@@ -19,7 +19,7 @@ from pymavlink import mavutil
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from support import free_port, wait_until
 
-from dryden_wind_ros.sitl.emulator import (
+from dryden_wind_ros.emulator.main import (
     EmbeddedVehicle,
     PortError,
     VehicleConfig,
@@ -371,7 +371,7 @@ def test_ten_vehicles_in_one_loop_are_told_apart_by_their_system_ids() -> None:
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, '-m', 'dryden_wind_ros.sitl.emulator', *arguments],
+    return subprocess.Popen([sys.executable, '-m', 'dryden_wind_ros.emulator.main', *arguments],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -56,7 +56,7 @@ class Chain:
         return program
 
     def vehicle(self, *arguments):
-        return self.run('sitl.emulator', *itertools.chain.from_iterable(
+        return self.run('emulator.main', *itertools.chain.from_iterable(
             ('--connection', f'tcp:127.0.0.1:{port}') for port in self.ports), *arguments)
 
     def bridge(self):

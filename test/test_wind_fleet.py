@@ -27,7 +27,7 @@ class Fleet:
         while first + 10 * count > 60000:
             first = free_port()
         self.programs = [Program(
-            folder / 'vehicles.log', 'dryden_wind_ros.sitl.emulator', '--count', str(count),
+            folder / 'vehicles.log', 'dryden_wind_ros.emulator.main', '--count', str(count),
             '--connection', f'tcp:127.0.0.1:{first}', '--speedup', '2')]
         self.file = folder / 'fleet.yaml'
         self.file.write_text('\n'.join(

@@ -350,6 +350,7 @@ class DrydenWindNode(Node):
         state.seed, state.scale = settings.seed, settings.scale
         state.mean_wind_speed, state.mean_wind_up = settings.mean_speed, settings.mean_up
         state.mean_wind_from_deg = wrap_360(settings.mean_from_deg)
+        state.ground_height = settings.ground_height
         state.height, state.airspeed = tick.height, tick.airspeed
         state.u, state.v, state.w = tick.gust
         state.sigma_u, state.sigma_v, state.sigma_w = scales.sigma_u, scales.sigma_v, scales.sigma_w

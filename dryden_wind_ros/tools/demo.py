@@ -139,7 +139,7 @@ def _demo(options: argparse.Namespace, console: Console, stack: ExitStack,
         port = _free_port()
         connection = f'tcp:127.0.0.1:{port}'
         vehicle = _start('embedded vehicle', logs, stack, 1.0, [
-            '-m', 'dryden_wind_ros.sitl.emulator', '--vehicle', 'copter', '--drag',
+            '-m', 'dryden_wind_ros.emulator.main', '--vehicle', 'copter', '--drag',
             '--flight', 'hover', '--takeoff-alt', f'{HOVER_HEIGHT:g}',
             '--speedup', f'{options.speedup:g}', '--connection', connection])
         children.append(vehicle)

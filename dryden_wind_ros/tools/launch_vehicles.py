@@ -115,7 +115,7 @@ def held(command: Sequence[str], name: str, until: Any | None) -> list[Any]:
 def embedded(instance: int, count: int, arguments: Sequence[str]) -> list[str]:
     """Return the command line of embedded vehicles."""
     several = ['--count', str(count)] if count > 1 else []
-    return [sys.executable, '-m', 'dryden_wind_ros.sitl.emulator', '--instance', str(instance),
+    return [sys.executable, '-m', 'dryden_wind_ros.emulator.main', '--instance', str(instance),
             *several, *arguments]
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from dryden_wind_ros.sitl.vehicle.autopilot import Autopilot
-from dryden_wind_ros.sitl.vehicle.config import VehicleConfig
-from dryden_wind_ros.sitl.vehicle.parameters import Eeprom
+from dryden_wind_ros.emulator.autopilot import Autopilot
+from dryden_wind_ros.emulator.config import VehicleConfig
+from dryden_wind_ros.emulator.parameters import Eeprom
 
 Entry = tuple[float, Any]
 

@@ -48,7 +48,7 @@ class Emulator:
 
     def start(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, '-m', 'dryden_wind_ros.sitl.emulator',
+            [sys.executable, '-m', 'dryden_wind_ros.emulator.main',
              *([] if self._sitl_ports else [
                  '--connection', self.connection,
                  '--connection', f'tcp:127.0.0.1:{self.probe_port}']), *self._options],

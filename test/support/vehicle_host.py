@@ -13,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
-from dryden_wind_ros.sitl.emulator import EmbeddedVehicle, VehicleConfig
+from dryden_wind_ros.emulator.main import EmbeddedVehicle, VehicleConfig
 
 
 def config(text: str) -> VehicleConfig:

@@ -109,7 +109,7 @@ def _fly_fleet(bench: Bench, count: int) -> Measured:
         for number in range(count)), encoding='utf-8')
     with bench.running(), bench.observer() as observer:
         vehicles = bench.start(
-            'embedded vehicles', 'dryden_wind_ros.sitl.emulator', '--count', str(count),
+            'embedded vehicles', 'dryden_wind_ros.emulator.main', '--count', str(count),
             '--connection', f'tcp:127.0.0.1:{first}', '--flight', 'hover', '--quiet')
         fleet = bench.start(
             'wind_fleet', 'dryden_wind_ros.nodes.wind_fleet', '--ros-args',

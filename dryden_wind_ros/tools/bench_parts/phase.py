@@ -8,11 +8,11 @@ from typing import Any
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from dryden_wind_ros.ekf.phase import WindPhaseMonitor
+from dryden_wind_ros.emulator.autopilot import Autopilot
+from dryden_wind_ros.emulator.config import VehicleConfig
+from dryden_wind_ros.emulator.parameters import Eeprom
 from dryden_wind_ros.sitl import odometry
 from dryden_wind_ros.sitl.session import EKF_INTERVALS
-from dryden_wind_ros.sitl.vehicle.autopilot import Autopilot
-from dryden_wind_ros.sitl.vehicle.config import VehicleConfig
-from dryden_wind_ros.sitl.vehicle.parameters import Eeprom
 from dryden_wind_ros.tools.bench_parts.stage import Bench
 from dryden_wind_ros.tools.bench_parts.table import Row, ratio_row, time_text
 

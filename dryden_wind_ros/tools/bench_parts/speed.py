@@ -53,7 +53,7 @@ def _search(bench: Bench, *, relay: bool) -> list[Step]:
     link, control = (f'tcp:127.0.0.1:{first + number}' for number in range(2))
     names = ('--ros-args', '-r', f'__ns:=/{who}_speedup')
     with bench.running(), bench.observer() as observer:
-        bench.start('embedded vehicle', 'dryden_wind_ros.sitl.emulator', '--connection', link,
+        bench.start('embedded vehicle', 'dryden_wind_ros.emulator.main', '--connection', link,
                     '--connection', control, '--flight', 'hover', '--quiet')
         if relay:
             bench.start('relay wind', FLOORS, 'wind', *names)

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
+from dryden_wind_ros.emulator.autopilot import Autopilot
+from dryden_wind_ros.emulator.config import VehicleConfig
+from dryden_wind_ros.emulator.parameters import Eeprom
 from dryden_wind_ros.sitl.framing import FrameParser
-from dryden_wind_ros.sitl.vehicle.autopilot import Autopilot
-from dryden_wind_ros.sitl.vehicle.config import VehicleConfig
-from dryden_wind_ros.sitl.vehicle.parameters import Eeprom
 
 _TICK_MS = 50
 

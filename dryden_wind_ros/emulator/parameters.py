@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 
-from dryden_wind_ros.sitl.vehicle.config import VehicleConfig
+from dryden_wind_ros.emulator.config import VehicleConfig
 
 INT8, INT16, INT32, REAL32 = 2, 4, 6, 9
 SAVE_QUEUE_LENGTH = 30

@@ -37,8 +37,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from dryden_wind_ros.sitl.vehicle.autopilot import Autopilot, Channel, open_truth
-from dryden_wind_ros.sitl.vehicle.config import (
+from dryden_wind_ros.emulator.autopilot import Autopilot, Channel, open_truth
+from dryden_wind_ros.emulator.config import (
     CLOCKS,
     FLIGHTS,
     KINDS,
@@ -46,12 +46,12 @@ from dryden_wind_ros.sitl.vehicle.config import (
     Home,
     VehicleConfig,
 )
-from dryden_wind_ros.sitl.vehicle.parameters import (
+from dryden_wind_ros.emulator.parameters import (
     Eeprom,
     default_parameters,
     read_parameter_file,
 )
-from dryden_wind_ros.sitl.vehicle.ports import Port, PortError, parse_endpoint
+from dryden_wind_ros.emulator.ports import Port, PortError, parse_endpoint
 
 __all__ = ['EmbeddedVehicle', 'Home', 'PortError', 'VehicleConfig', 'VehicleLoop', 'main']
 

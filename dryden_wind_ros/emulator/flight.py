@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable
 from enum import IntEnum
 
-from dryden_wind_ros.sitl.vehicle.config import VehicleConfig
+from dryden_wind_ros.emulator.config import VehicleConfig
 
 GRAVITY = 9.80665
 CLIMB_RATE = 2.5

@@ -13,8 +13,8 @@ import math
 import random
 from collections.abc import Callable
 
-from dryden_wind_ros.sitl.vehicle.flight import Flight, Motion
-from dryden_wind_ros.sitl.vehicle.parameters import ParameterTable
+from dryden_wind_ros.emulator.flight import Flight, Motion
+from dryden_wind_ros.emulator.parameters import ParameterTable
 
 SOURCE_TIMEOUT = 7.0
 DEAD_RECKONING_TIMEOUT = 10.0

@@ -16,20 +16,20 @@ from typing import Any, TextIO
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
+from dryden_wind_ros.emulator.config import VehicleConfig
+from dryden_wind_ros.emulator.estimator import Ekf3
+from dryden_wind_ros.emulator.flight import CLIMB_RATE, Flight, Landed, Motion, Vtol
+from dryden_wind_ros.emulator.parameters import (
+    Eeprom,
+    ParameterTable,
+    SetOutcome,
+    default_parameters,
+)
 from dryden_wind_ros.gusts.sitl_wind import (
     CALM_AFTER_BOOT,
     SitlWindFilter,
     sitl_wind_enu,
     sitl_wind_speed_at,
-)
-from dryden_wind_ros.sitl.vehicle.config import VehicleConfig
-from dryden_wind_ros.sitl.vehicle.estimator import Ekf3
-from dryden_wind_ros.sitl.vehicle.flight import CLIMB_RATE, Flight, Landed, Motion, Vtol
-from dryden_wind_ros.sitl.vehicle.parameters import (
-    Eeprom,
-    ParameterTable,
-    SetOutcome,
-    default_parameters,
 )
 
 INTERNAL_ERROR = 0x100000

@@ -2,5 +2,5 @@
 
 ``config`` says what to build, ``parameters`` is its parameter table, ``flight`` its physics,
 ``estimator`` its EKF3, ``autopilot`` the MAVLink vehicle made of them, ``ports`` its sockets.
-:mod:`dryden_wind_ros.sitl.emulator` runs it.
+:mod:`dryden_wind_ros.emulator.main` runs it.
 """
