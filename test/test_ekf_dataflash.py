@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from support import ekf_flights as flights
 from support.dataflash import DataflashWriter, write_flight
 
-from dryden_wind_ros.ekf.dataflash import FlownWind, phases_from_variance
 from dryden_wind_ros.ekf.phase import WindPhase
+from dryden_wind_ros.logs.ekf_wind import FlownWind, phases_from_variance
+from dryden_wind_ros.logs.tlog import LogFileError
+from dryden_wind_ros.logs.wind_log import read_wind_log
 from dryden_wind_ros.tools import ekf_replay, ekf_wind_log
-from dryden_wind_ros.tools.ekf_replay import LogFileError
-from dryden_wind_ros.tools.ekf_wind_log import read_wind_log
 
 
 @pytest.fixture(scope='module')

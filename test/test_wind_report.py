@@ -21,6 +21,8 @@ from support.bags import AirSettings, Sample, ekf_winds, fly, make, write_bag
 from support.dataflash import write_flight
 
 from dryden_wind_ros.gusts.dryden import DrydenGustFleet, low_altitude_scales
+from dryden_wind_ros.logs.bag import read_bag
+from dryden_wind_ros.logs.reader import read_flights
 from dryden_wind_ros.report.analysis import (
     CONFIDENCE,
     analyse,
@@ -37,8 +39,7 @@ from dryden_wind_ros.report.compare import compare
 from dryden_wind_ros.report.figures import thin
 from dryden_wind_ros.report.flight import Air, FlightRecord, RecordError, Settings
 from dryden_wind_ros.report.page import fly_again
-from dryden_wind_ros.report.read_bag import read_bag
-from dryden_wind_ros.tools.wind_report import main, read_flights
+from dryden_wind_ros.tools.wind_report import main
 
 BREEZE = AirSettings(mean_speed=8.0, mean_from_deg=270.0, seed=7)
 FLIGHTS = Path(__file__).parent / 'data' / 'ekf'

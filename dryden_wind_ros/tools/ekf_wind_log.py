@@ -4,7 +4,7 @@
 each phase of the estimate with its times and how far the estimate was from the wind really flown.
 ``--csv`` writes the columns, ``--plot`` a picture of the flight.
 
-A dataflash log gives the phases exactly (:mod:`dryden_wind_ros.ekf.dataflash`); a telemetry log
+A dataflash log gives the phases exactly (:mod:`dryden_wind_ros.logs.ekf_wind`); a telemetry log
 gives what :class:`~dryden_wind_ros.ekf.phase.WindPhaseMonitor` makes of it. The wind flown is
 rebuilt from the SIM_WIND_* parameters in either; a flight outside SITL has none, and no error then.
 """
@@ -14,10 +14,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
-import io
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +26,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from dryden_wind_ros.ekf.dataflash import (
-    RECORDS,
-    DataflashWind,
-    FlownWind,
-    Span,
-    WindLog,
-)
-from dryden_wind_ros.ekf.phase import WindPhase, WindPhaseMonitor
-from dryden_wind_ros.tools.ekf_replay import MESSAGES, LogFileError, TlogReader
+from dryden_wind_ros.ekf.phase import WindPhase
+from dryden_wind_ros.logs.ekf_wind import Span, WindLog
+from dryden_wind_ros.logs.tlog import LogFileError
+from dryden_wind_ros.logs.wind_log import ReportProgress, read_wind_log
 
 COLUMNS = ('t_boot_s', 'phase', 'wind_n', 'wind_e', 'flown_n', 'flown_e', 'error_speed',
            'error_direction', 'variance_n', 'variance_e', 'settled')
-
-_DATAFLASH_HEAD = b'\xa3\x95'
-_GZIP_HEAD = b'\x1f\x8b'
 
 PHASE_COLOURS = {
     WindPhase.UNKNOWN: '#ffffff',
@@ -54,148 +45,6 @@ PHASE_COLOURS = {
     WindPhase.RELEARN: '#d9a3e0',
 }
 """Colour of each phase's band in a picture."""
-
-ReportProgress = Callable[[float], None]
-
-
-def read_wind_log(path: Path, progress: ReportProgress | None = None) -> WindLog:
-    """Read a flight from a dataflash log (.BIN, .log) or a telemetry log (.tlog, .tlog.gz).
-
-    What the file is, is told by what is in it, not by its name.
-
-    Parameters
-    ----------
-    path : Path
-        The log.
-    progress : callable, optional
-        Called with the fraction read, 0 to 1, now and then.
-
-    Returns
-    -------
-    WindLog
-        The flight. Where the file is damaged, what could be read, with a note that says so.
-
-    Raises
-    ------
-    LogFileError
-        There is nothing to be had from the file; the message says what was found in it.
-    """
-    try:
-        with open(path, 'rb') as file:
-            head = file.read(4)
-    except OSError as error:
-        raise LogFileError(f'{path}: {error.strerror or error}') from error
-    if not head:
-        raise LogFileError(f'{path}: the file is empty')
-    if head.startswith(_DATAFLASH_HEAD) or head == b'FMT,':
-        return _read_dataflash(path, head == b'FMT,', progress)
-    return _read_telemetry(path, progress)
-
-
-def _read_dataflash(path: Path, is_text: bool, progress: ReportProgress | None) -> WindLog:
-    from pymavlink import DFReader  # takes a while to import
-
-    said = io.StringIO()  # DFReader reports damage by printing it
-    percent = (lambda done: progress(done / 200.0)) if progress is not None else None
-    kind = DFReader.DFReader_text if is_text else DFReader.DFReader_binary
-    wind = DataflashWind()
-    wanted = list(RECORDS)
-    count = 0
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        try:
-            reader = kind(str(path), progress_callback=percent)
-        except Exception as error:
-            raise LogFileError(f'{path}: cannot be read as a dataflash log ({error})') from error
-        try:
-            while (record := reader.recv_match(type=wanted, strict=True)) is not None:
-                if record.get_type() not in RECORDS:
-                    continue
-                with contextlib.suppress(AttributeError, TypeError, ValueError):
-                    wind.add(record)  # a record of another version may lack a field
-                    count += 1
-                if progress is not None and not count % 2000:
-                    progress(0.5 + reader.percent / 200.0)
-        except Exception as error:
-            said.write(f'{error!r}\n')
-        cut = '' if is_text else _cut_off(reader)
-        found = sorted(reader.name_to_id)
-        reader.close()
-    log = wind.finish()
-    notes = list(log.notes)
-    if cut:
-        notes.append(cut)
-    if said.getvalue():
-        notes.append(f'damaged: {said.getvalue().strip().splitlines()[0]}')
-    if not log.t.size:
-        raise LogFileError(_why_nothing(path, count, found, notes))
-    return _with_notes(log, notes)
-
-
-def _cut_off(reader: Any) -> str:
-    """Say so if the last record of a dataflash log is not whole."""
-    last, length = 0, 0
-    for number, offsets in enumerate(reader.offsets):
-        if len(offsets) and offsets[-1] >= last and number in reader.formats:
-            last, length = offsets[-1], reader.formats[number].len
-    if last + length > reader.data_len:
-        return 'cut off in the middle of a record; read up to there'
-    return ''
-
-
-def _why_nothing(path: Path, count: int, found: list[str], notes: list[str]) -> str:
-    if not found:
-        return f'{path}: no dataflash records in it; not a dataflash log?'
-    ekf3 = [name for name in found if name.startswith('XK')]
-    text = f'{path}: no XKV2 records (variances of EKF3), so no phases can be told. '
-    if count:
-        text += f'{count} other records of use were read. '
-    text += (f'EKF3 records in it: {", ".join(ekf3)}. ' if ekf3
-             else f'It has no EKF3 records at all, but {", ".join(found[:8])} and the like. ')
-    text += 'Log with EK3_ENABLE 1 and EK3_LOG_LEVEL 0.'
-    return ' '.join([text, *(f'The file is {note}.' for note in notes if 'cut off' in note)])
-
-
-def _read_telemetry(path: Path, progress: ReportProgress | None) -> WindLog:
-    reader = TlogReader(path, (*MESSAGES, 'GLOBAL_POSITION_INT'), progress)
-    monitor = WindPhaseMonitor()
-    flown = FlownWind()
-    height = math.nan
-    rows: list[tuple[float, ...]] = []
-    phases: list[WindPhase] = []
-    restarts = 0
-    for _, message in reader:
-        kind = message.get_type()
-        state = monitor.update(message)
-        if monitor.restarts != restarts:
-            restarts = monitor.restarts
-            flown = FlownWind()
-        if message.get_srcSystem() != monitor.system:
-            continue
-        if kind == 'PARAM_VALUE':
-            flown.set(monitor.t, message.param_id, message.param_value)
-        elif kind == 'GLOBAL_POSITION_INT':
-            height = message.relative_alt * 1e-3
-        elif kind == 'EKF_STATUS_REPORT' and state is not None:
-            rows.append((state.t, state.wind_n, state.wind_e, *flown.at(state.t, height),
-                         state.settled))
-            phases.append(state.phase)
-    if not rows:
-        raise LogFileError(f'{path}: no EKF_STATUS_REPORT of an ArduPilot vehicle among its '
-                           f'{reader.messages} messages. Record with stream EXTRA3 on.')
-    table = np.array(rows, dtype=np.float64)
-    unknown = np.full(len(rows), math.nan)
-    notes = list(flown.notes)
-    if restarts:
-        notes.append(f'the vehicle was started again {restarts} times; times count from each boot')
-    if reader.problem:
-        notes.append(f'{reader.problem}; {reader.messages} messages were read')
-    return WindLog(table[:, 0], tuple(phases), table[:, 1], table[:, 2], table[:, 3], table[:, 4],
-                   unknown, unknown.copy(), table[:, 5].astype(bool), tuple(notes))
-
-
-def _with_notes(log: WindLog, notes: list[str]) -> WindLog:
-    return WindLog(log.t, log.phase, log.wind_n, log.wind_e, log.flown_n, log.flown_e,
-                   log.variance_n, log.variance_e, log.settled, tuple(notes))
 
 
 def write_csv(log: WindLog, path: Path) -> None:

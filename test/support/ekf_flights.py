@@ -14,7 +14,7 @@ from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from dryden_wind_ros.tools.ekf_replay import TlogReader
+from dryden_wind_ros.logs.tlog import TlogReader
 
 DATA = Path(__file__).resolve().parent.parent / 'data' / 'ekf'
 

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from dryden_wind_ros.gusts.frames import SimWind, enu_of_sim_wind
-from dryden_wind_ros.report import mcap_repair
-from dryden_wind_ros.report.flight import (
+from dryden_wind_ros.logs import mcap_repair
+from dryden_wind_ros.logs.flight import (
     Air,
     Ekf,
     FlightRecord,

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from dryden_wind_ros.gusts.tick_grid import TICK_S
-from dryden_wind_ros.report.flight import Air, Ekf, FlightRecord, RecordError
-from dryden_wind_ros.report.read_bag import air_of_sim_wind, empty_air
-from dryden_wind_ros.tools.ekf_replay import LogFileError, TlogReader
-from dryden_wind_ros.tools.ekf_wind_log import WindLog, read_wind_log
+from dryden_wind_ros.logs.bag import air_of_sim_wind, empty_air
+from dryden_wind_ros.logs.ekf_wind import WindLog
+from dryden_wind_ros.logs.flight import Air, Ekf, FlightRecord, RecordError
+from dryden_wind_ros.logs.tlog import LogFileError, TlogReader
+from dryden_wind_ros.logs.wind_log import read_wind_log
 
 SPEED, DIRECTION, TILT = 'SIM_WIND_SPD', 'SIM_WIND_DIR', 'SIM_WIND_DIR_Z'
 _DEFAULTS = {SPEED: 0.0, DIRECTION: 180.0, TILT: 0.0}

@@ -28,14 +28,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dryden_wind_ros.ekf.phase import INIT_TIME, RELEARN_MAX, WindPhase, wind_error
 from dryden_wind_ros.gusts.sitl_wind import (
     CALM_AFTER_BOOT,
     SitlWindFilter,
     sitl_wind_enu,
     sitl_wind_speed_at,
 )
-
-from .phase import INIT_TIME, RELEARN_MAX, WindPhase, wind_error
 
 Floats = npt.NDArray[np.float64]
 
