@@ -1,6 +1,8 @@
 """The embedded vehicle: parameters, air, flight, EKF3 and MAVLink of a small ArduPilot SITL.
 
-``config`` says what to build, ``parameters`` is its parameter table, ``flight`` its physics,
-``estimator`` its EKF3, ``autopilot`` the MAVLink vehicle made of them, ``ports`` its sockets.
-:mod:`dryden_wind_ros.emulator.main` runs it.
+``config`` says what to build, ``parameters`` is its parameter table, ``air`` what blows, ``flight``
+its physics, ``estimator`` its EKF3, ``plan`` what it flies by itself. ``autopilot`` is the MAVLink
+vehicle made of them: ``handlers`` act on what comes in, ``encoders`` make what goes out, and a
+``channel`` is one port without its socket. ``ports`` are the sockets, and
+:mod:`dryden_wind_ros.emulator.main` runs it all.
 """

@@ -86,7 +86,6 @@ class Ekf3:
         self._next_air_data = AIR_DATA_PERIOD
         self._wanted_since: float | None = None
         self._inhibited = True
-        self._lost_at: float | None = None
 
     # ------------------------------------------------------------------ what is in use
 
@@ -195,7 +194,6 @@ class Ekf3:
             self._say(6, 'EKF3 IMU0 is using GPS')
             self._say(6, 'EKF3 IMU1 is using GPS')
         self._last_gps = t
-        self._lost_at = None
 
     def _update_flags(self, t: float, flight: Flight, drag: bool) -> None:
         if self._no_aiding:

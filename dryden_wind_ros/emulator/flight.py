@@ -230,6 +230,11 @@ class Flight:
         self.wind_north, self.wind_east, self.wind_up = wind_north, wind_east, wind_up
         self.airspeed = math.hypot(self.v_north - wind_north, self.v_east - wind_east)
 
+    def stand(self, wind_north: float, wind_east: float) -> None:
+        """Stand on the ground in air that moves with this velocity (m/s)."""
+        self.wind_north, self.wind_east, self.wind_up = wind_north, wind_east, 0.0
+        self.airspeed = math.hypot(wind_north, wind_east)
+
     def _start_rotors(self) -> None:
         self.motion = Motion.ROTORS
         self._moving = False

@@ -37,7 +37,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from dryden_wind_ros.emulator.autopilot import Autopilot, Channel, open_truth
+from dryden_wind_ros.emulator.autopilot import Autopilot, open_truth
+from dryden_wind_ros.emulator.channel import Channel
 from dryden_wind_ros.emulator.config import (
     CLOCKS,
     FLIGHTS,

@@ -12,7 +12,7 @@ import selectors
 import socket
 from collections.abc import Callable
 
-from dryden_wind_ros.emulator.autopilot import Channel
+from dryden_wind_ros.emulator.channel import Channel
 
 _READ_SIZE = 65536
 

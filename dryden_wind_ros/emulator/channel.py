@@ -1,0 +1,120 @@
+"""One MAVLink port of the embedded vehicle, without its socket: bytes in, bytes out, rates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+
+_MAX_INPUT = 1 << 16
+
+
+class Channel:
+    """One MAVLink port of the vehicle: its own sequence numbers, rates and client.
+
+    Message intervals live as long as the boot, whoever is connected.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.connected = False
+        self.mav = mavlink.MAVLink(None, 1, 1)
+        self.intervals: dict[int, int] = {}
+        self.due: dict[int, int] = {}
+        self.list_position: int | None = None
+        self._parser = self._new_parser()
+        self._input: list[bytes] = []
+        self._input_size = 0
+        self._output: list[bytes] = []
+
+    @staticmethod
+    def _new_parser() -> Any:
+        parser = mavlink.MAVLink(None)
+        parser.robust_parsing = True
+        return parser
+
+    def receive(self, data: bytes) -> None:
+        """Keep bytes from the client until the next loop tick reads them."""
+        if self._input_size < _MAX_INPUT:
+            self._input.append(data)
+            self._input_size += len(data)
+
+    @property
+    def has_input(self) -> bool:
+        """Whether bytes wait to be read."""
+        return bool(self._input)
+
+    def messages(self) -> list[Any]:
+        """Parse what has been received. Garbage is skipped, whatever it is."""
+        data = b''.join(self._input)
+        self._input.clear()
+        self._input_size = 0
+        found: list[Any] = []
+        parser = self._parser
+        try:
+            message = parser.parse_char(data)
+            while message is not None:
+                found.append(message)
+                message = parser.parse_char(b'')
+        except Exception:
+            # The generated parser has no list of what malformed text can raise in it
+            self._parser = self._new_parser()
+            return found
+        if parser.buf_index > 4096:
+            del parser.buf[:parser.buf_index]
+            parser.buf_index = 0
+        return found
+
+    def forget_client(self) -> None:
+        """Drop half-read input and unsent output of a client that has gone."""
+        self.connected = False
+        self._parser = self._new_parser()
+        self._input.clear()
+        self._input_size = 0
+        self._output.clear()
+        self.list_position = None
+
+    def set_interval(self, message_id: int, interval_us: int, t_us: int) -> None:
+        """Send a message every so many microseconds from ``t_us`` on; 0 and less: no longer."""
+        if interval_us <= 0:
+            self.intervals.pop(message_id, None)
+            self.due.pop(message_id, None)
+        else:
+            self.intervals[message_id] = interval_us
+            self.due[message_id] = t_us + interval_us
+
+    def fall_due(self, t_us: int) -> list[int]:
+        """Return the messages due at ``t_us``, and note when each is due next."""
+        due, intervals = self.due, self.intervals
+        found = [message_id for message_id, at in due.items() if at <= t_us]
+        for message_id in found:
+            # Late by more than an interval: what was missed is not made up for
+            at = due[message_id] + intervals[message_id]
+            due[message_id] = at if at > t_us else t_us + intervals[message_id]
+        return found
+
+    def send(self, message: Any) -> None:
+        """Pack a message for the client, if there is one."""
+        if self.connected:
+            mav = self.mav
+            self._output.append(message.pack(mav))
+            mav.seq = (mav.seq + 1) % 256
+
+    def take(self) -> bytes:
+        """Return what is to be sent and forget it."""
+        if not self._output:
+            return b''
+        data = b''.join(self._output)
+        self._output.clear()
+        return data
+
+    def take_datagrams(self, longest: int) -> list[bytes]:
+        """Return what is to be sent, whole messages together up to ``longest`` bytes."""
+        datagrams: list[bytes] = []
+        for packet in self._output:
+            if datagrams and len(datagrams[-1]) + len(packet) <= longest:
+                datagrams[-1] += packet
+            else:
+                datagrams.append(packet)
+        self._output.clear()
+        return datagrams
