@@ -17,9 +17,9 @@ from dryden_wind_ros.ekf.phase import (
     EkfWindState,
     WindPhase,
     WindPhaseMonitor,
-    WindVariance,
     wind_error,
 )
+from dryden_wind_ros.ekf.variance import WindVariance
 from dryden_wind_ros.tools.ekf_replay import agreement, phase_spans, replay, settling
 
 FLIGHTS = sorted(flights.MEAN_WIND_FROM)

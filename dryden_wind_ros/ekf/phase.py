@@ -25,15 +25,20 @@ of the MAVLink message of that name, as pymavlink decodes them.
 
 from __future__ import annotations
 
-import enum
 import math
-from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from dryden_wind_ros.gusts.frames import CALM
+from .samples import AirspeedFusions, GpsSamples
+from .settling import RESETTLING_TIME, SETTLING_TIME, WIND_STALE, Settling
+from .state import ALLOWED_TRANSITIONS, EkfWindState, WindPhase, wind_error
+from .variance import WindVariance
+
+__all__ = [
+    'ALLOWED_TRANSITIONS', 'INIT_TIME', 'PARAMETERS', 'RELEARN_MAX', 'RELEARN_MIN', 'SILENCE',
+    'SOURCE_TIMEOUT', 'EkfWindState', 'WindPhase', 'WindPhaseMonitor', 'wind_error',
+]
 
 _NAN = math.nan
 
@@ -54,24 +59,6 @@ RELEARN_MIN = 0.45
 RELEARN_MAX = 20.0
 """Longest relearn, s, whatever the variance."""
 
-SETTLING_TIME = 8.0
-"""Seconds after the first guess before the estimate may count as settled."""
-
-RESETTLING_TIME = 3.0
-"""Seconds after relearning before the estimate may count as settled again."""
-
-SETTLED_VARIANCE = 1.5
-"""Largest variance (m/s)^2, in any direction, at which a plane's estimate may count as settled."""
-
-SETTLED_DRIFT = 1.5
-"""Most that a settling estimate may have moved within the last few seconds, m/s."""
-
-UNSETTLED_DRIFT = 3.0
-"""A settled estimate that moved more than this within the last few seconds no longer is, m/s."""
-
-SETTLED_WANDER = 2.2
-"""A settled estimate further than this from its own average of half a minute no longer is, m/s."""
-
 SILENCE = 5.0
 """Seconds without EKF_STATUS_REPORT after which the phase is no longer known."""
 
@@ -79,9 +66,6 @@ _TAKE_OFF_SPEED = 5.0  # m/s over the ground, EKF3's gate for a plane
 _EKF_DELAY = 0.2       # s, EKF3 tests the speed at its delayed time horizon
 _YAW_ALIGN_CLIMB = 2.5  # m, climb at which EKF3 does its final in-flight yaw alignment
 _RESTART_STEP = 1.0    # s back in boot time that is a restart and not a late packet
-_DRIFT_WINDOW = 5.0    # s
-_AVERAGE_TIME = 30.0   # s, time constant of the average that the estimate may not wander off
-_WIND_STALE = 3.0      # s
 _AIDING_LATELY = 2.0   # s
 
 _FIXED_WING = frozenset((1, 19, 20, 21, 22, 23, 24, 25))
@@ -96,190 +80,6 @@ PARAMETERS = frozenset((
     'ARSPD_TYPE', 'ARSPD_USE', 'EK3_EAS_M_NSE',
 ))
 """The parameters that the monitor makes use of; it works without any."""
-
-
-class WindPhase(enum.IntEnum):
-    """Phase of EKF3's wind estimate; the values are those of dryden_wind_interfaces/EkfWind."""
-
-    UNKNOWN = 0
-    NOT_ESTIMATED = 1
-    GROUND = 2
-    INHIBITED = 3
-    INIT = 4
-    LEARNING = 5
-    COAST = 6
-    RELEARN = 7
-
-
-_ANY = frozenset(WindPhase)
-_P = WindPhase
-
-ALLOWED_TRANSITIONS: Mapping[WindPhase, frozenset[WindPhase]] = MappingProxyType({
-    _P.UNKNOWN: _ANY,
-    _P.NOT_ESTIMATED: _ANY,
-    _P.GROUND: frozenset((_P.UNKNOWN, _P.NOT_ESTIMATED, _P.INHIBITED, _P.INIT, _P.COAST)),
-    _P.INHIBITED: frozenset((_P.UNKNOWN, _P.NOT_ESTIMATED, _P.GROUND, _P.INIT, _P.COAST)),
-    _P.INIT: frozenset((_P.UNKNOWN, _P.NOT_ESTIMATED, _P.GROUND, _P.INHIBITED, _P.LEARNING,
-                        _P.COAST)),
-    _P.LEARNING: frozenset((_P.UNKNOWN, _P.NOT_ESTIMATED, _P.GROUND, _P.INHIBITED, _P.COAST)),
-    _P.COAST: frozenset((_P.UNKNOWN, _P.NOT_ESTIMATED, _P.GROUND, _P.INHIBITED, _P.RELEARN)),
-    _P.RELEARN: frozenset((_P.UNKNOWN, _P.NOT_ESTIMATED, _P.GROUND, _P.INHIBITED, _P.LEARNING,
-                           _P.COAST)),
-})
-"""Which phase may follow which. UNKNOWN (restart, silence) may follow and be followed by all."""
-
-
-@dataclass(frozen=True)
-class EkfWindState:
-    """EKF3's wind at one moment: dryden_wind_interfaces/EkfWind without what was really flown.
-
-    Attributes
-    ----------
-    phase : WindPhase
-        Phase of the estimate's life.
-    since : float
-        Vehicle time at which the phase began, s since boot.
-    settled : bool
-        The estimate may be believed: not in its first seconds, not while relearning or frozen.
-    aiding_lost : bool
-        No sample of position or velocity was accepted lately.
-    reason : str
-        Why this phase, in a few plain words.
-    wind_n, wind_e : float
-        Estimate, the velocity of the air towards north and east, m/s; NaN where there is none.
-    speed : float
-        Horizontal speed of the estimate, m/s; NaN where there is none.
-    from_deg : float
-        Where the estimated wind comes from, degrees true, [0, 360); NaN where there is none.
-    t : float
-        Vehicle time of the newest message used, s since boot.
-    """
-
-    phase: WindPhase
-    since: float
-    settled: bool
-    aiding_lost: bool
-    reason: str
-    wind_n: float
-    wind_e: float
-    speed: float
-    from_deg: float
-    t: float
-
-    @property
-    def phase_name(self) -> str:
-        """Name of the phase in lower case, e.g. ``'learning'``."""
-        return self.phase.name.lower()
-
-
-def wind_error(wind_n: float, wind_e: float, flown_n: float,
-               flown_e: float) -> tuple[float, float]:
-    """Return how far an estimate is from the wind flown, as EkfWind has it.
-
-    Parameters
-    ----------
-    wind_n, wind_e : float
-        Estimate, the velocity of the air towards north and east, m/s.
-    flown_n, flown_e : float
-        Wind flown, the same way.
-
-    Returns
-    -------
-    tuple of float
-        Length of the difference, m/s, and direction of the estimate minus that of the wind flown,
-        degrees, (-180, 180]. NaN where a number is missing, and for the direction in a calm.
-    """
-    speed = math.hypot(wind_n - flown_n, wind_e - flown_e)
-    if not math.isfinite(speed):
-        return _NAN, _NAN
-    if math.hypot(wind_n, wind_e) < CALM or math.hypot(flown_n, flown_e) < CALM:
-        return speed, _NAN
-    # Both "from" angles are half a turn off these, so the difference is the same.
-    turn = math.degrees(math.atan2(wind_e, wind_n) - math.atan2(flown_e, flown_n))
-    return speed, 180.0 - (180.0 - turn) % 360.0
-
-
-def _changed(old: float, new: float) -> bool:
-    # Not a number is no change: neither before the first value nor instead of one.
-    return old == old and new == new and old != new
-
-
-class WindVariance:
-    """Variance of EKF3's two wind states as it fuses airspeed and zero sideslip.
-
-    With h the unit vector along the heading and V the airspeed, airspeed observes the component
-    along h with variance R_tas, and zero sideslip the one across it with R_beta V^2, about every
-    0.12 s. Each is the Kalman update ``P <- P - P h h' P / (h' P h + R)``. EKF3 adds the variance
-    of its velocity to R; here a constant stands for that. Its process noise, multiplied by its step
-    twice, is too small to matter while the variance falls.
-
-    Sources: ``FuseAirspeed`` and ``FuseSideslip`` of ``AP_NavEKF3_AirDataFusion.cpp``. Against the
-    logged variances of four flights it reaches 1 (m/s)^2 within 0.5 s (of 2 s, with airspeed) and
-    1 s (of 12 s, without).
-    """
-
-    __slots__ = ('_t', 'east', 'north', 'north_east', 'valid')
-
-    STEP = 0.12           # s, time between two fusions
-    MAX_STEPS = 25        # of them at once: after a gap there is no telling how the heading went
-    SIDESLIP = 0.03       # rad^2
-    VELOCITY = 0.3        # (m/s)^2, of EKF3's own velocity, in both directions
-
-    def __init__(self) -> None:
-        self.north = self.east = self.north_east = _NAN
-        self.valid = False
-        self._t = 0.0
-
-    def reset(self, variance: float, t: float) -> None:
-        """Set both variances to ``variance`` (m/s)^2 at time ``t`` s, uncorrelated."""
-        self.north = self.east = variance
-        self.north_east = 0.0
-        self.valid = True
-        self._t = t
-
-    def clear(self) -> None:
-        """Forget everything: :attr:`valid` is false until the next :meth:`reset`."""
-        self.valid = False
-
-    @property
-    def largest(self) -> float:
-        """Largest variance in any direction, (m/s)^2."""
-        half = 0.5 * (self.north - self.east)
-        return 0.5 * (self.north + self.east) + math.sqrt(half * half + self.north_east ** 2)
-
-    def advance(self, t: float, yaw: float, airspeed: float, airspeed_variance: float) -> None:
-        """Take the fusions up to time ``t`` s.
-
-        Parameters
-        ----------
-        t : float
-            Vehicle time, s.
-        yaw : float
-            Heading, rad clockwise from north.
-        airspeed : float
-            True airspeed, m/s.
-        airspeed_variance : float
-            Variance of the airspeed measurement, (m/s)^2; ``inf`` while none is fused.
-        """
-        steps = int((t - self._t) / self.STEP)
-        if steps <= 0:
-            return
-        self._t += steps * self.STEP
-        cos, sin = math.cos(yaw), math.sin(yaw)
-        across = self.SIDESLIP * airspeed * airspeed + self.VELOCITY
-        along = airspeed_variance + self.VELOCITY
-        for _ in range(min(steps, self.MAX_STEPS)):
-            if along < math.inf:
-                self._fuse(cos, sin, along)
-            self._fuse(-sin, cos, across)
-
-    def _fuse(self, north: float, east: float, variance: float) -> None:
-        p_north = self.north * north + self.north_east * east
-        p_east = self.north_east * north + self.east * east
-        innovation = north * p_north + east * p_east + variance
-        self.north -= p_north * p_north / innovation
-        self.north_east -= p_north * p_east / innovation
-        self.east -= p_east * p_east / innovation
 
 
 class WindPhaseMonitor:
@@ -352,10 +152,10 @@ class WindPhaseMonitor:
         handler = self._handlers.get(message.get_type())
         if handler is None or not self._is_ours(message):
             return None
-        phase, settled, restarts = self._phase, self._settled, self._restarts
+        phase, settled, restarts = self._phase, self._settling.settled, self._restarts
         self._silent_for = 0.0
         is_report = handler(message)
-        if is_report or phase is not self._phase or settled is not self._settled \
+        if is_report or phase is not self._phase or settled is not self._settling.settled \
                 or restarts != self._restarts:
             return self._make_state()
         return None
@@ -457,6 +257,7 @@ class WindPhaseMonitor:
     def _forget_vehicle(self) -> None:
         """Begin as at boot; what outlives a boot (parameters, whom we follow) stays."""
         self._t = 0.0
+        self._settling = Settling()
         self._silent_for = 0.0
         self._phase: WindPhase = WindPhase.UNKNOWN
         self._ekf3: WindPhase = WindPhase.UNKNOWN
@@ -488,12 +289,8 @@ class WindPhaseMonitor:
         self._report_t: float | None = None
         self._report_step = 0.1
         self._flags = 0
-        self._position_ratio = self._velocity_ratio = self._airspeed_ratio = _NAN
-        self._accepted_t: float | None = None
-        self._accepted_before: float | None = None
-        self._gap_end = -math.inf
-        self._airspeed_fused_t = -math.inf
-        self._airspeed_fusions = 0
+        self._gps = GpsSamples()
+        self._airspeed_fusions = AirspeedFusions()
         self._heard_since = 0.0
         self._evaluated_t = -math.inf
         self._seen_inhibited = False
@@ -502,14 +299,9 @@ class WindPhaseMonitor:
         self._drag_seen = False
         self._yaw_aligned = False
         self._variance = WindVariance()
-        self._settling_from = 0.0
-        self._settling_time = SETTLING_TIME
-        self._settled: bool = False
-        self._average_n = self._average_e = self._average_t = _NAN
         # WIND
         self._wind_n = self._wind_e = _NAN
         self._wind_t = -math.inf
-        self._history: deque[tuple[float, float, float]] = deque(maxlen=16)
 
     def _is_ours(self, message: Any) -> bool:
         source = getattr(message, 'get_srcSystem', None)
@@ -571,7 +363,8 @@ class WindPhaseMonitor:
             if 'in-flight yaw alignment complete' in text or 'yaw aligned using GPS' in text:
                 self._yaw_aligned = self._armed is not False
             elif text.startswith('EKF3 lane switch'):
-                self._on_lane_switch()
+                self._gps.lane_switch(self._t)
+                self._airspeed_fusions.lane_switch()
         elif text.startswith('AHRS: ') and text.endswith(' active'):
             self._active_estimator = text[6:-7]
         elif text == 'Transition done':
@@ -644,9 +437,7 @@ class WindPhaseMonitor:
                 self._drag_seen = True
             elif not self._drag_seen:
                 self._seen_inhibited = True  # EKF3 has none yet: what comes will be a first guess
-        history = self._history
-        if not history or self._t - history[-1][0] >= 1.0 or self._t < history[-1][0]:
-            history.append((self._t, self._wind_n, self._wind_e))
+        self._settling.add(self._t, self._wind_n, self._wind_e)
         return False
 
     def _on_ekf_status_report(self, message: Any) -> bool:
@@ -657,9 +448,8 @@ class WindPhaseMonitor:
             # Just attached, or lost for so long that a whole outage may have gone by.
             self._heard_since = t
             self._seen_inhibited = False
-            self._accepted_t = self._accepted_before = None
-            self._airspeed_fused_t = -math.inf
-            self._airspeed_fusions = 0
+            self._gps.forget()
+            self._airspeed_fusions.forget()
             self._estimating = False
             self._enter(WindPhase.UNKNOWN, 'just attached: listening for a GPS sample')
         elif step > 0.0:
@@ -668,54 +458,17 @@ class WindPhaseMonitor:
         was_aiding = self._has_aiding()
         self._report_t = t
         self._flags = flags
-        position, velocity = message.pos_horiz_variance, message.velocity_variance
-        airspeed = message.airspeed_variance
-        if heard is not None and step <= SILENCE:
-            if self._has_aiding():
-                # A ratio of 1 and more was tried and rejected.
-                accepted = ((_changed(self._position_ratio, position) and position < 1.0)
-                            or (_changed(self._velocity_ratio, velocity) and velocity < 1.0))
-                if not was_aiding:
-                    self._accepted_t, self._accepted_before = t, None
-                elif accepted:
-                    self._on_accepted(t - 0.5 * min(step, 1.0))
-            if _changed(self._airspeed_ratio, airspeed):
-                self._airspeed_fused_t = t
-                self._airspeed_fusions += 1
-        self._position_ratio, self._velocity_ratio = position, velocity
-        self._airspeed_ratio = airspeed
-        self._drop_lone_sample()
+        in_step = heard is not None and step <= SILENCE
+        accepted = self._gps.report(message)
+        if in_step and self._has_aiding():
+            if not was_aiding:
+                self._gps.begin_aiding(t)
+            elif accepted:
+                self._gps.accept(t - 0.5 * min(step, 1.0))
+        self._airspeed_fusions.report(t, message, counts=in_step)
+        self._gps.drop_lone(t, self._report_step)
         self._evaluate()
         return True
-
-    # -- GPS samples -------------------------------------------------------------------------------
-
-    def _on_accepted(self, t: float) -> None:
-        last = self._accepted_t
-        # The one before the newest gap, for the case that this one turns out to be no sample.
-        if last is None or t - last > 2.0:
-            self._accepted_before = last
-            self._gap_end = t
-        elif self._accepted_before is not None and t > self._gap_end:
-            self._accepted_before = None
-        self._accepted_t = t
-
-    def _drop_lone_sample(self) -> None:
-        """Take back a change that no other followed: another lane's numbers, not a sample."""
-        before = self._accepted_before
-        if before is not None and self._accepted_t == self._gap_end \
-                and self._t - self._gap_end > 1.0 + 3.0 * self._report_step:
-            self._accepted_t = before
-            self._accepted_before = None
-
-    def _on_lane_switch(self) -> None:
-        before = self._accepted_before
-        if before is not None and self._accepted_t == self._gap_end \
-                and self._t - self._gap_end < 0.5:
-            self._accepted_t = before
-            self._accepted_before = None
-        # The next report carries the other lane's numbers: nothing to compare them with.
-        self._position_ratio = self._velocity_ratio = self._airspeed_ratio = _NAN
 
     # -- helpers on what was heard -----------------------------------------------------------------
 
@@ -760,7 +513,7 @@ class WindPhaseMonitor:
     def _airspeed_is_fused(self, within: float = 0.6) -> bool:
         if self._sensor is False:
             return False
-        return self._t - self._airspeed_fused_t <= max(within, 2.5 * self._report_step)
+        return self._t - self._airspeed_fusions.last <= max(within, 2.5 * self._report_step)
 
     def _flies_forward(self) -> bool:
         """Whether ArduPlane tells EKF3 that it flies as a fixed wing."""
@@ -788,7 +541,8 @@ class WindPhaseMonitor:
             self._phase = phase
             self._phase_since = self._ekf3_since if phase is self._ekf3 else self._t
         self._reason = reason
-        self._settled = self._is_settled()
+        self._settling.judge(self._t, learning=phase is WindPhase.LEARNING,
+                             variance=self._variance.largest if self._variance.valid else _NAN)
 
     def _why_not_estimated(self) -> str:
         """Say why EKF3's wind does not exist or is not in use; empty if it is."""
@@ -855,7 +609,7 @@ class WindPhaseMonitor:
         """Un-inhibit the wind states if EKF3 does; true once they are."""
         t = self._t
         plane = self._type in _FIXED_WING
-        fused = plane and self._airspeed_fusions > 0 and self._airspeed_is_fused(0.3)
+        fused = plane and self._airspeed_fusions.count > 0 and self._airspeed_is_fused(0.3)
         fast = self._fast_since is not None and t - self._fast_since >= _EKF_DELAY
         if plane and not fast:
             if self._fast_since is None:
@@ -873,19 +627,19 @@ class WindPhaseMonitor:
                     self._variance.reset(self._airspeed_noise() if sensor else 400.0, t)
                 else:
                     self._variance.clear()
-                self._settle_from(t, SETTLING_TIME)
+                self._settling.begin(t, SETTLING_TIME)
                 self._enter(WindPhase.INIT, self._init_reason(plane, bool(sensor)))
             else:
                 self._enter(WindPhase.COAST, self._coast_reason())
             return True
         # Attached in flight: EKF3 began before we listened.
-        if self._accepted_t is not None:
+        if self._gps.last is not None:
             self._estimating = True
             if plane:
                 self._variance.reset(4.0, t)
             else:
                 self._variance.clear()
-            self._settle_from(t, RESETTLING_TIME)
+            self._settling.begin(t, RESETTLING_TIME)
             self._enter(WindPhase.LEARNING, 'in flight with aiding')
             return True
         if not self._flags & _POS_HORIZ_ABS or t - self._heard_since > SOURCE_TIMEOUT:
@@ -902,7 +656,8 @@ class WindPhaseMonitor:
                 self._enter(WindPhase.COAST, self._coast_reason())
             return
         if phase is WindPhase.COAST:
-            self._airspeed_fused_t = -math.inf  # the default airspeed of dead reckoning ends now
+            # The default airspeed of dead reckoning ends now.
+            self._airspeed_fusions.last = -math.inf
             if self._type in _FIXED_WING:
                 self._variance.reset(400.0, t)
             self._enter(WindPhase.RELEARN, 'a position or velocity source is back')
@@ -913,7 +668,7 @@ class WindPhaseMonitor:
             if age >= INIT_TIME:
                 self._enter(WindPhase.LEARNING, 'in flight with aiding')
         elif phase is WindPhase.RELEARN and age >= RELEARN_MIN and self._has_relearned(age):
-            self._settle_from(t, RESETTLING_TIME)
+            self._settling.begin(t, RESETTLING_TIME)
             self._enter(WindPhase.LEARNING, 'in flight with aiding')
 
     def _has_relearned(self, age: float) -> bool:
@@ -924,7 +679,7 @@ class WindPhaseMonitor:
         return age >= (2.0 if self._sensor or self._airspeed_is_fused() else 13.0)
 
     def _is_observable(self) -> bool:
-        accepted = self._accepted_t
+        accepted = self._gps.last
         if accepted is None:
             return False
         return self._t - accepted <= SOURCE_TIMEOUT
@@ -936,7 +691,7 @@ class WindPhaseMonitor:
             self._variance.clear()
             return
         speed = math.hypot(self._velocity_n - self._wind_n, self._velocity_e - self._wind_e)
-        if not math.isfinite(speed) or self._t - self._wind_t > _WIND_STALE:
+        if not math.isfinite(speed) or self._t - self._wind_t > WIND_STALE:
             speed = self._airspeed if math.isfinite(self._airspeed) else 20.0
         noise = self._airspeed_noise() if self._airspeed_is_fused() else math.inf
         self._variance.advance(self._t, self._yaw, min(max(speed, 1.0), 100.0), noise)
@@ -963,55 +718,16 @@ class WindPhaseMonitor:
 
     # -- the estimate ------------------------------------------------------------------------------
 
-    def _settle_from(self, t: float, seconds: float) -> None:
-        self._settling_from = t
-        self._settling_time = seconds
-        self._history.clear()
-
-    def _is_settled(self) -> bool:
-        t = self._t
-        if self._phase is not WindPhase.LEARNING or t - self._wind_t > _WIND_STALE \
-                or t - self._settling_from < self._settling_time:
-            self._average_t = _NAN
-            return False
-        variance = self._variance
-        if variance.valid and not variance.largest < SETTLED_VARIANCE:
-            return False
-        limit = UNSETTLED_DRIFT if self._settled else SETTLED_DRIFT
-        limit *= limit
-        for then, north, east in self._history:
-            if t - then <= _DRIFT_WINDOW:
-                north -= self._wind_n
-                east -= self._wind_e
-                if north * north + east * east > limit:
-                    return False
-        return self._stays_near_average()
-
-    def _stays_near_average(self) -> bool:
-        # In strong gusts the estimate follows the slow ones; what it should tell is the mean wind.
-        step = self._t - self._average_t
-        if not step <= _WIND_STALE:
-            if self._average_t != self._average_t or step > _AVERAGE_TIME:
-                self._average_n, self._average_e = self._wind_n, self._wind_e
-            self._average_t = self._t
-        elif step >= 0.5:
-            keep = 1.0 - step / _AVERAGE_TIME
-            self._average_n = self._wind_n + keep * (self._average_n - self._wind_n)
-            self._average_e = self._wind_e + keep * (self._average_e - self._wind_e)
-            self._average_t = self._t
-        north, east = self._wind_n - self._average_n, self._wind_e - self._average_e
-        return north * north + east * east <= SETTLED_WANDER ** 2
-
     def _make_state(self) -> EkfWindState:
         phase = self._phase
         t = self._t
-        accepted = self._accepted_t
+        accepted = self._gps.last
         aiding_lost = (not self._has_aiding() or accepted is None or t - accepted > _AIDING_LATELY)
         north = east = speed = from_deg = _NAN
-        if phase >= WindPhase.INIT and self._wind_t >= self._ekf3_since - _WIND_STALE \
-                and t - self._wind_t <= _WIND_STALE:
+        if phase >= WindPhase.INIT and self._wind_t >= self._ekf3_since - WIND_STALE \
+                and t - self._wind_t <= WIND_STALE:
             north, east = self._wind_n, self._wind_e
             speed = math.hypot(north, east)
             from_deg = math.degrees(math.atan2(-east, -north)) % 360.0
-        return EkfWindState(phase, self._phase_since, self._settled, aiding_lost, self._reason,
-                            north, east, speed, from_deg, t)
+        return EkfWindState(phase, self._phase_since, self._settling.settled, aiding_lost,
+                            self._reason, north, east, speed, from_deg, t)
