@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from dryden_wind_ros.gusts.air import AirSettings, SeededAir
+from dryden_wind_ros.gusts.air import SeededAir
+from dryden_wind_ros.gusts.air_settings import AirSettings
+from dryden_wind_ros.gusts.conditions import MeanWind
 from dryden_wind_ros.gusts.dryden import DrydenGust, low_altitude_scales
 
 TICK = 50_000_000
@@ -131,7 +133,7 @@ def test_scale_multiplies_the_gust_and_not_the_mean_wind():
 def test_no_mean_wind_means_no_gust_and_goes_on_from_the_kept_state():
     air = SeededAir(WIND)
     fly(air, 0, 400)
-    kept = air._gust.state
+    kept = air._turbulence._gust.state
     air.configure(dataclasses.replace(WIND, mean_speed=0.0))
     calm = [air.advance(k * TICK).tick for k in range(401, 450)]
     assert all(tick.gust == (0.0, 0.0, 0.0) for tick in calm)
@@ -160,7 +162,7 @@ def test_each_tick_takes_the_odometry_of_its_own_time():
             messages = [('odom', k), ('clock', k)]
             for kind, i in messages if order == 'odom first' else messages[::-1]:
                 if kind == 'odom':
-                    air.odometry(i * TICK, 0.1 * i, (0.0, 0.0, 2.0))
+                    air.odometry(i * TICK, (0.0, 0.0, 0.1 * i), (0.0, 0.0, 2.0))
                 else:
                     air.advance(i * TICK)
         return air.history.columns()
@@ -173,7 +175,7 @@ def test_each_tick_takes_the_odometry_of_its_own_time():
 def test_odometry_of_another_clock_is_used_as_it_comes():
     air = SeededAir(dataclasses.replace(WIND, ground_height=5.0))
     fly(air, 0, 10)
-    air.odometry(1_767_225_600_000_000_000, 30.0, (8.0, 0.0, 0.0))
+    air.odometry(1_767_225_600_000_000_000, (0.0, 0.0, 30.0), (8.0, 0.0, 0.0))
     tick = air.advance(11 * TICK).tick
     assert tick.height == 25.0
 
@@ -181,7 +183,7 @@ def test_odometry_of_another_clock_is_used_as_it_comes():
 def test_an_airspeed_is_measured_in_the_air_that_blows_now():
     air = SeededAir(dataclasses.replace(WIND, gusts='off'))
     air.advance(0)
-    air.odometry(0, 10.0, (0.0, 6.0, 0.0))  # flying north in a wind towards the east
+    air.odometry(0, (0.0, 0.0, 10.0), (0.0, 6.0, 0.0))  # flying north in a wind towards the east
     assert air.advance(TICK).tick.airspeed == pytest.approx(10.0)  # 3-4-5 triangle, times 2
 
 
@@ -196,3 +198,51 @@ def test_an_airspeed_is_measured_in_the_air_that_blows_now():
 def test_bad_settings_are_named(change, named):
     with pytest.raises(ValueError, match=named.replace('.', r'\.')):
         dataclasses.replace(WIND, **change)
+
+
+class _Rising:
+    """A mean wind that grows with time and height."""
+
+    def at(self, moment):
+        return MeanWind.of(0.01 * moment.tick + 0.1 * moment.height, 180.0)
+
+
+class _Pulse:
+    """A gust of 3 m/s towards the east, for ticks 100 to 119."""
+
+    def at(self, moment, mean):
+        return (3.0 if 100 <= moment.tick < 120 else 0.0, 0.0, 0.0)
+
+    def over(self, moment):
+        return moment.tick >= 120
+
+
+def test_a_mean_wind_may_follow_time_and_height_until_one_is_set_by_hand():
+    air = SeededAir(dataclasses.replace(WIND, gusts='off'))
+    air.follow_mean_wind(_Rising())
+    air.odometry(0, (0.0, 0.0, 20.0), (0.0, 0.0, 0.0))
+    fly(air, 0, 100)
+    assert air.newest.sim_wind.speed == pytest.approx(3.0)  # 1 m/s by time, 2 by height
+    assert air.newest.mean.enu == pytest.approx((0.0, 3.0, 0.0))  # from the south
+    air.configure(dataclasses.replace(air.settings, scale=2.0))
+    assert fly(air, 101, 101)
+    assert air.newest.sim_wind.speed == pytest.approx(3.01)
+    air.configure(dataclasses.replace(air.settings, mean_speed=5.0))
+    assert fly(air, 102, 102)
+    assert air.newest.sim_wind.speed == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize('gusts', ['off', 'dryden'])
+def test_a_further_gust_adds_to_turbulence_and_is_forgotten_when_it_is_over(gusts):
+    # In a wind towards the north, a pulse towards the east comes from the left: it is v.
+    settings = dataclasses.replace(WIND, mean_from_deg=180.0, gusts=gusts)
+    plain, hit = SeededAir(settings), SeededAir(settings)
+    hit.add_gust(_Pulse())
+    for k in range(150):
+        calm, blown = plain.advance(k * TICK).tick, hit.advance(k * TICK).tick
+        pulse = 3.0 if 100 <= k < 120 else 0.0
+        assert blown.discrete_enu == (pulse, 0.0, 0.0)
+        if k <= 100:  # later the airspeed differs, and with it the turbulence
+            assert blown.gust_enu[0] - calm.gust_enu[0] == pytest.approx(pulse)
+            assert blown.gust[1] - calm.gust[1] == pytest.approx(pulse)
+    assert not hit._added

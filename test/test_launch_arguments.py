@@ -2,7 +2,7 @@
 
 import pytest
 
-from dryden_wind_ros.gusts.air import AirSettings
+from dryden_wind_ros.gusts.air_settings import AirSettings
 from dryden_wind_ros.tools.launch_arguments import (
     WIND,
     LaunchArgumentError,

@@ -24,7 +24,7 @@ from support.relay import Relay, make_frame, message_id
 from support.stage import USERS, WITH_FILE_SIZE_LIMIT, HostedVehicle, Stage, environment
 from support.vehicle import Emulator, Probe
 
-from dryden_wind_ros.gusts.air import AirSettings
+from dryden_wind_ros.gusts.air_settings import AirSettings
 
 pytestmark = pytest.mark.ros2
 

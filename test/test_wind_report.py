@@ -41,6 +41,12 @@ from dryden_wind_ros.report.flight import Air, FlightRecord, RecordError, Settin
 from dryden_wind_ros.report.page import fly_again
 from dryden_wind_ros.tools.wind_report import main
 
+OTHER_AIRS = frozenset({
+    'model', 'severity', 'span', 'scenario', 'field_spectrum', 'field_modes', 'field_life',
+    'origin_latitude', 'origin_longitude', 'origin_altitude', 'position', 'position_is_true',
+    'air_time', 'time_offset', 'drift', 'age', 'rates', 'discrete', 'ground_height'})
+"""What is of kinds of air other than the first-order model."""
+
 BREEZE = AirSettings(mean_speed=8.0, mean_from_deg=270.0, seed=7)
 FLIGHTS = Path(__file__).parent / 'data' / 'ekf'
 
@@ -101,6 +107,8 @@ def test_every_field_of_a_bag_reads_back_to_the_bit(tmp_path, storage):
     for row, state in zip(rows, states, strict=True):
         for field in dataclasses.fields(state):
             if field.name in ('header', 'mean', 'gust') or field.name.startswith('__'):
+                continue
+            if field.name not in row and field.name in OTHER_AIRS:
                 continue
             wanted = getattr(state, field.name)
             assert type(wanted)(row[field.name]) == wanted, field.name

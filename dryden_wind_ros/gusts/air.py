@@ -3,45 +3,38 @@
 Data flow of one clock message::
 
     time -> TickGrid -> numbers of the ticks gone by
-                 each:  odometry of that time -> height, airspeed -> DrydenGust -> gust
-                        gust + mean wind -> ENU vectors, SIM_WIND_* -> AirTick, WindHistory
-
-Random draws belong to tick numbers: tick k takes the k-th triple of the seed's stream, so the same
-seed meets the same draws at the same simulated time in every flight, whenever the clock was first
-heard and whatever was missed.
+                 each:  odometry of that time -> place, height, airspeed
+                        mean wind there, turbulence, further gusts (gusts.conditions)
+                        their sum -> ENU vectors, SIM_WIND_* -> AirTick, WindHistory
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from dryden_wind_ros.gusts.dryden import (
-    MAX_SCALE,
-    METHODS,
-    DrydenGust,
-    TurbulenceScales,
-    low_altitude_scales,
+from dryden_wind_ros.gusts.air_settings import AirSettings
+from dryden_wind_ros.gusts.conditions import (
+    ZERO,
+    AddedGust,
+    Conditions,
+    ConstantMeanWind,
+    MeanWind,
+    MeanWindSource,
+    Moment,
 )
-from dryden_wind_ros.gusts.frames import (
-    SimWind,
-    Vector,
-    gust_enu,
-    mean_wind_enu,
-    sim_wind,
-)
+from dryden_wind_ros.gusts.dryden import TurbulenceScales
+from dryden_wind_ros.gusts.frames import SimWind, Vector, gust_enu, gust_uvw, sim_wind
 from dryden_wind_ros.gusts.history import WindHistory
-from dryden_wind_ros.gusts.tick_grid import TICK_NS, TICK_S, Step, TickGrid
-
-GUSTS = ('off', 'dryden', 'sitl')
-PROFILES = ('uniform', 'sitl')
-MAX_MEAN_WIND = 60.0
-MAX_UPDRAFT = 20.0
-MAX_SEED = 2**63 - 1
+from dryden_wind_ros.gusts.tick_grid import TICK_NS, Step, TickGrid
+from dryden_wind_ros.gusts.turbulence import turbulence_of
 
 MAX_HEIGHT = 100_000.0
 """Odometry beyond this height, m, is taken for a fault of its source, not for a vehicle."""
+
+MAX_DISTANCE = 10_000_000.0
+"""The same for the horizontal distance from the frame's zero, m."""
 
 MAX_GROUND_SPEED = 10_000.0
 """The same for speed over the ground, m/s."""
@@ -54,99 +47,56 @@ _ODOMETRY_AGE_NS = 2_000_000_000
 
 
 @dataclass(frozen=True)
-class AirSettings:
-    """What the air is to be like.
-
-    Attributes
-    ----------
-    mean_speed : float
-        Horizontal mean wind, m/s, 0..60.
-    mean_from_deg : float
-        Where it comes from, degrees.
-    mean_up : float
-        Updraft, m/s, -20..20.
-    gusts : {'off', 'dryden', 'sitl'}
-        No gusts, this model's, or SITL's own turbulence.
-    method : {'exact', 'euler'}
-        Update of the model.
-    scale : float
-        Factor on the gust, above 0, at most 5.
-    seed : int
-        Seed of the draws, 0..2^63 - 1.
-    profile : {'uniform', 'sitl'}
-        The same wind at every height, or SITL's own profile (SIM_WIND_T as found).
-    ground_height : float
-        Height of the ground in the odometry's frame, m.
-
-    Raises
-    ------
-    ValueError
-        Naming what is wrong, its value and what is allowed.
-    """
-
-    mean_speed: float = 0.0
-    mean_from_deg: float = 270.0
-    mean_up: float = 0.0
-    gusts: str = 'dryden'
-    method: str = 'exact'
-    scale: float = 1.0
-    seed: int = 1
-    profile: str = 'uniform'
-    ground_height: float = 0.0
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f'{field.name} is {value}; it must be a finite number')
-        _within('mean_speed', self.mean_speed, 0.0, MAX_MEAN_WIND, 'm/s')
-        _within('mean_up', self.mean_up, -MAX_UPDRAFT, MAX_UPDRAFT, 'm/s')
-        _one_of('gusts', self.gusts, GUSTS)
-        _one_of('method', self.method, METHODS)
-        _one_of('profile', self.profile, PROFILES)
-        if not 0.0 < self.scale <= MAX_SCALE:
-            raise ValueError(f'scale is {self.scale:g}; it must be above 0 and at most '
-                             f'{MAX_SCALE:g}')
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
-            raise ValueError(f'seed is {self.seed!r}; it must be a whole number')
-        if not 0 <= self.seed <= MAX_SEED:
-            raise ValueError(f'seed is {self.seed}; it must be from 0 to 2^63 - 1')
-
-    @property
-    def turbulence(self) -> float:
-        """SIM_WIND_TURB to go with it, m/s."""
-        return 0.1 * self.mean_speed * self.scale if self.gusts == 'sitl' else 0.0
-
-
-@dataclass(frozen=True)
 class AirTick:
     """The air at one tick; see WindState.msg for units.
 
     Attributes
     ----------
-    tick, time_ns : int
-        Number of the tick and its simulated time, ns.
+    at : Moment
+        When and where.
+    time_ns : int
+        Simulated time of the tick, ns.
     draws : int
         Triples of the seed's stream used up.
-    height, airspeed : float
-        What the model was given, m above the ground and m/s.
+    airspeed : float
+        What the model was given, m/s.
+    mean : MeanWind
+        The mean wind.
     gust : tuple of float
-        (u, v, w), m/s, times scale; zero where no Dryden gusts blow.
-    mean_enu, gust_enu : tuple of float
-        East, north, up, m/s.
+        (u, v, w) of all gusts, m/s, scale included; zero where none of this package blow.
+    rates : tuple of float
+        (p, q, r) of the gust, rad/s, scale included.
+    gust_enu, discrete_enu : tuple of float
+        East, north, up, m/s: of all gusts, and the part that discrete gusts have in it.
     sim_wind : SimWind
         What SITL is to be given.
     """
 
-    tick: int
+    at: Moment
     time_ns: int
     draws: int
-    height: float
     airspeed: float
+    mean: MeanWind
     gust: Vector
-    mean_enu: Vector
+    rates: Vector
     gust_enu: Vector
+    discrete_enu: Vector
     sim_wind: SimWind
+
+    @property
+    def tick(self) -> int:
+        """Number of the tick."""
+        return self.at.tick
+
+    @property
+    def height(self) -> float:
+        """Height above the ground that the model was given, m."""
+        return self.at.height
+
+    @property
+    def mean_enu(self) -> Vector:
+        """The mean wind, ENU, m/s."""
+        return self.mean.enu
 
 
 @dataclass(frozen=True)
@@ -168,11 +118,12 @@ class Advanced:
 @dataclass(frozen=True)
 class _Odometry:
     time_ns: int
-    height: float
+    position: Vector
     velocity_enu: Vector
+    is_true: bool = False
 
 
-_NO_ODOMETRY = _Odometry(0, 0.0, (0.0, 0.0, 0.0))
+_NO_ODOMETRY = _Odometry(0, ZERO, ZERO)
 
 
 class SeededAir:
@@ -193,6 +144,8 @@ class SeededAir:
         Tick numbers, missed ticks and the rate of the clock.
     restarts : int
         How often the air began anew.
+    armed_at : float or None
+        Simulated time at which the vehicle was armed, s; for winds that count from there.
 
     Notes
     -----
@@ -207,11 +160,15 @@ class SeededAir:
         self.history = WindHistory()
         self.grid = TickGrid()
         self.restarts = 0
+        self.armed_at: float | None = None
+        self._restarted_at = 0.0
         self._odometry: deque[_Odometry] = deque(maxlen=_ODOMETRY_KEPT)
-        self._gust = DrydenGust(settings.seed, settings.method)
-        self._draws = 0
-        self._mean_enu = _mean_enu(settings)
-        self._gust_enu: Vector = (0.0, 0.0, 0.0)
+        self._turbulence = turbulence_of(settings)
+        self._mean_source: MeanWindSource = ConstantMeanWind(settings.mean)
+        self._mean = settings.mean
+        self._added: list[AddedGust] = []
+        self._discrete_enu: Vector = ZERO
+        self._gust_enu: Vector = ZERO
         self._newest: AirTick | None = None
 
     @property
@@ -227,55 +184,78 @@ class SeededAir:
         height : float
             Above the ground, m.
         """
-        scales = low_altitude_scales(height, self.settings.mean_speed)
-        factor = self.settings.scale if self.settings.gusts == 'dryden' else 0.0
+        scales = self._turbulence.scales(height, self._mean)
+        factor = self.settings.scale if self.settings.blows else 0.0
         return TurbulenceScales(
             factor * scales.sigma_u, factor * scales.sigma_v, factor * scales.sigma_w,
             scales.length_u, scales.length_v, scales.length_w)
 
     def configure(self, settings: AirSettings) -> bool:
-        """Change the air; return whether it began anew (another seed or method)."""
+        """Change the air; return whether it began anew (another seed or model).
+
+        A mean wind that differs from the one set before takes the place of whatever
+        `follow_mean_wind` gave.
+        """
         old, self.settings = self.settings, settings
-        self._mean_enu = _mean_enu(settings)
-        self._gust_enu = gust_enu(self._blowing(), settings.mean_from_deg)
-        if (settings.seed, settings.method) == (old.seed, old.method):
+        if settings.mean != old.mean:
+            self.follow_mean_wind(None)
+        self._gust_enu = gust_enu(self._blowing(self._mean), self._mean.from_deg)
+        if settings.air == old.air:
             return False
+        self._turbulence = turbulence_of(settings)
         self.restart()
         return True
+
+    def follow_mean_wind(self, source: MeanWindSource | None) -> None:
+        """Take the mean wind from a source from the next tick on; None: from the settings."""
+        self._mean_source = source or ConstantMeanWind(self.settings.mean)
+        if source is None:
+            self._mean = self.settings.mean
+
+    def add_gust(self, gust: AddedGust) -> None:
+        """Let a further gust blow on top of turbulence, until it is over."""
+        self._added.append(gust)
 
     def restart(self) -> None:
         """Begin the seed's air anew at the present tick; what was recorded is kept."""
         self.restarts += 1
         if self.grid.tick is not None:
-            self._begin(self.grid.tick)
+            at = self._moment(self.grid.tick, self._odometry_of(self.grid.tick))
+            self._restarted_at = at.time
+            self._begin(at._replace(restarted_at=at.time))
 
-    def odometry(self, time_ns: int, height: float, velocity_enu: Vector) -> None:
+    def odometry(self, time_ns: int, position: Vector, velocity_enu: Vector,
+                 is_true: bool = False) -> None:
         """Take in where the vehicle is and how it moves.
 
         Parameters
         ----------
         time_ns : int
             Stamp, ns.
-        height : float
-            Height in the odometry's frame, m.
+        position : tuple of float, shape (3,)
+            East, north, up in the odometry's frame, m.
         velocity_enu : tuple of float, shape (3,)
             Velocity over the ground, m/s.
+        is_true : bool, optional
+            Whether that is where the vehicle really is, not what it believes.
 
         Raises
         ------
         ValueError
             If a number is not finite, or of nothing that flies; the sample is not used.
         """
+        x, y, height = position
         east, north, up = velocity_enu
         # Written so that NaN is refused too.
-        if not (abs(height) <= MAX_HEIGHT
+        if not (abs(height) <= MAX_HEIGHT and abs(x) + abs(y) <= MAX_DISTANCE
                 and abs(east) + abs(north) + abs(up) <= MAX_GROUND_SPEED):
-            raise ValueError(f'height is {height:g} m, velocity ({east:g}, {north:g}, {up:g}) m/s; '
-                             f'allowed are heights within {MAX_HEIGHT:g} m and velocities within '
-                             f'{MAX_GROUND_SPEED:g} m/s')
+            raise ValueError(f'position is ({x:g}, {y:g}), height is {height:g} m, velocity '
+                             f'({east:g}, {north:g}, {up:g}) m/s; allowed are distances within '
+                             f'{MAX_DISTANCE:g} m, heights within {MAX_HEIGHT:g} m and velocities '
+                             f'within {MAX_GROUND_SPEED:g} m/s')
         if self._odometry and time_ns < self._odometry[-1].time_ns:
             self._odometry.clear()  # its clock went back
-        self._odometry.append(_Odometry(time_ns, height, velocity_enu))
+        self._odometry.append(_Odometry(time_ns, position, velocity_enu, is_true))
 
     def advance(self, time_ns: int) -> Advanced:
         """Take in the clock, and step the ticks it has reached.
@@ -295,74 +275,76 @@ class SeededAir:
             return Advanced(None)
         if step.step is Step.FORWARD:
             for tick in range(max(step.tick - step.gap, step.tick - MAX_STEPS) + 1, step.tick + 1):
-                self._step(tick)
+                now = self._conditions(self._moment(tick, self._odometry_of(tick)))
+                self._turbulence.step(now)
+                self._record(now)
             return Advanced(self._newest)
         back = step.step is Step.BACK
         if back:
             self.restarts += 1
             self.history.clear()
+            self._restarted_at, self.armed_at = 0.0, None
             while self._odometry and self._odometry[-1].time_ns > time_ns + _ODOMETRY_AGE_NS:
                 self._odometry.pop()
-        self._begin(step.tick)
-        sample = self._odometry_of(step.tick)
-        self._record(step.tick, sample, self._airspeed(sample))
+        self._record(self._begin(self._moment(step.tick, self._odometry_of(step.tick))))
         return Advanced(self._newest, restarted=back)
 
-    def _begin(self, tick: int) -> None:
-        """Start a new stepper at a tick; the draws of that tick and before are passed over."""
-        self._gust = DrydenGust(self.settings.seed, self.settings.method)
-        self._gust_enu = (0.0, 0.0, 0.0)
-        self._draws = 0
-        self._gust.step(tick * TICK_S, 0.0, 0.0, 0.0)
-        self._use_draws(tick)
+    def _begin(self, at: Moment) -> Conditions:
+        """Begin the seed's air at a tick."""
+        self._gust_enu = self._discrete_enu = ZERO
+        now = self._conditions(at)
+        self._turbulence.begin(now)
+        return now
 
-    def _use_draws(self, count: int) -> None:
-        self._gust.skip(max(0, count - self._draws))
-        self._draws = max(count, self._draws)
+    def _moment(self, tick: int, sample: _Odometry) -> Moment:
+        return Moment(
+            tick, (self.grid.origin_ns + tick * TICK_NS) * 1e-9, sample.position, sample.is_true,
+            sample.position[2] - self.settings.ground_height, sample.velocity_enu, self.armed_at,
+            self._restarted_at)
 
-    def _step(self, tick: int) -> None:
-        settings = self.settings
-        sample = self._odometry_of(tick)
-        airspeed = self._airspeed(sample)
-        # Without wind this passes the time; after a longer gap it leaves one tick to be stepped.
-        self._gust.step((tick - 1) * TICK_S, 0.0, 0.0, 0.0)
-        self._use_draws(tick - 1)
-        if settings.mean_speed > 0.0:
-            self._gust.step(tick * TICK_S, settings.mean_speed,
-                            sample.height - settings.ground_height, airspeed)
-            self._draws = tick
-        self._use_draws(tick)
-        self._record(tick, sample, airspeed)
+    def _conditions(self, at: Moment) -> Conditions:
+        mean = self._mean_source.at(at)
+        gust, ground = self._gust_enu, at.velocity
+        return Conditions(at, mean, math.sqrt(
+            (mean.enu[0] + gust[0] - ground[0])**2 + (mean.enu[1] + gust[1] - ground[1])**2
+            + (mean.enu[2] + gust[2] - ground[2])**2))
 
-    def _record(self, tick: int, sample: _Odometry, airspeed: float) -> None:
-        settings = self.settings
-        gust = self._blowing()
+    def _record(self, now: Conditions) -> None:
+        at, mean = now.at, now.mean
+        self._mean = mean
+        self._discrete_enu = self._added_up(at, mean) if self._added else ZERO
+        gust = self._blowing(mean)
+        scale = self.settings.scale
+        p, q, r = self._turbulence.rates if self.settings.blows else ZERO
         newest = AirTick(
-            tick=tick, time_ns=self.grid.origin_ns + tick * TICK_NS, draws=self._draws,
-            height=sample.height - settings.ground_height, airspeed=airspeed, gust=gust,
-            mean_enu=self._mean_enu, gust_enu=gust_enu(gust, settings.mean_from_deg),
-            sim_wind=sim_wind(settings.mean_speed, settings.mean_from_deg, gust,
-                              settings.mean_up))
+            at=at, time_ns=self.grid.origin_ns + at.tick * TICK_NS, draws=self._turbulence.draws,
+            airspeed=now.airspeed, mean=mean, gust=gust, rates=(scale * p, scale * q, scale * r),
+            gust_enu=gust_enu(gust, mean.from_deg), discrete_enu=self._discrete_enu,
+            sim_wind=sim_wind(mean.speed, mean.from_deg, gust, mean.up))
         self._newest = newest
         self._gust_enu = newest.gust_enu
         wind = newest.sim_wind
-        self.history.record(tick, [
-            newest.time_ns * 1e-9, *gust, *newest.gust_enu, wind.speed, wind.direction,
-            wind.direction_z, newest.height, airspeed])
+        self.history.record(at.tick, [
+            at.time, *gust, *newest.gust_enu, wind.speed, wind.direction, wind.direction_z,
+            at.height, now.airspeed])
 
-    def _blowing(self) -> Vector:
-        """Return the gust (u, v, w) that blows with the present settings, m/s."""
-        settings = self.settings
-        if settings.gusts != 'dryden' or settings.mean_speed == 0.0:
-            return 0.0, 0.0, 0.0
-        u, v, w = self._gust.state
-        return settings.scale * u, settings.scale * v, settings.scale * w
+    def _added_up(self, at: Moment, mean: MeanWind) -> Vector:
+        """Return the sum of the further gusts at a tick, ENU, m/s; forget those that are over."""
+        east, north, up = map(sum, zip(*[gust.at(at, mean) for gust in self._added], strict=True))
+        self._added = [gust for gust in self._added if not gust.over(at)]
+        return east, north, up
 
-    def _airspeed(self, sample: _Odometry) -> float:
-        """Speed of the vehicle through the air that blows now, m/s."""
-        mean, gust, ground = self._mean_enu, self._gust_enu, sample.velocity_enu
-        return math.sqrt((mean[0] + gust[0] - ground[0])**2 + (mean[1] + gust[1] - ground[1])**2
-                         + (mean[2] + gust[2] - ground[2])**2)
+    def _blowing(self, mean: MeanWind) -> Vector:
+        """Return the gust (u, v, w) about a mean wind that blows with the present settings, m/s."""
+        u = v = w = 0.0
+        if self.settings.blows:
+            scale = self.settings.scale
+            u, v, w = self._turbulence.gust(mean)
+            u, v, w = scale * u, scale * v, scale * w
+        if self._discrete_enu != ZERO:
+            along, right, up = gust_uvw(self._discrete_enu, mean.from_deg)
+            u, v, w = u + along, v + right, w + up
+        return u, v, w
 
     def _odometry_of(self, tick: int) -> _Odometry:
         """Return the sample that a tick is stepped with."""
@@ -376,17 +358,3 @@ class SeededAir:
             if sample.time_ns <= latest_ns:
                 return sample
         return self._odometry[0]
-
-
-def _mean_enu(settings: AirSettings) -> Vector:
-    return mean_wind_enu(settings.mean_speed, settings.mean_from_deg, settings.mean_up)
-
-
-def _within(name: str, value: float, low: float, high: float, unit: str) -> None:
-    if not low <= value <= high:
-        raise ValueError(f'{name} is {value:g} {unit}; it must be from {low:g} to {high:g} {unit}')
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f'{name} is {value!r}; it must be one of {", ".join(allowed)}')

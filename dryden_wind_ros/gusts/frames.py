@@ -70,6 +70,13 @@ def gust_enu(gust: Sequence[float], from_deg: float) -> Vector:
     return -u * sine - v * cosine, -u * cosine + v * sine, w
 
 
+def gust_uvw(enu: Sequence[float], from_deg: float) -> Vector:
+    """Return an ENU vector as a gust (u, v, w) about a mean wind from `from_deg`, m/s."""
+    east, north, up = enu
+    sine, cosine = math.sin(math.radians(from_deg)), math.cos(math.radians(from_deg))
+    return -east * sine - north * cosine, -east * cosine + north * sine, up
+
+
 def from_direction(east: float, north: float) -> float:
     """Return where a wind that moves to (east, north) comes from, degrees, [0, 360)."""
     return wrap_360(math.degrees(math.atan2(-east, -north)))

@@ -16,53 +16,19 @@ from typing import Any, NamedTuple
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import TwistWithCovarianceStamped, Vector3, Vector3Stamped
+from geometry_msgs.msg import TwistWithCovarianceStamped, Vector3Stamped
 from nav_msgs.msg import Odometry
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
 from std_srvs.srv import Trigger
 
-from dryden_wind_ros.gusts.air import (
-    GUSTS,
-    MAX_MEAN_WIND,
-    MAX_SEED,
-    MAX_UPDRAFT,
-    PROFILES,
-    AirSettings,
-    AirTick,
-    SeededAir,
-)
-from dryden_wind_ros.gusts.dryden import MAX_SCALE, METHODS
-from dryden_wind_ros.gusts.frames import Vector, body_to_enu, wrap_360
+from dryden_wind_ros.gusts.air import AirTick, SeededAir
+from dryden_wind_ros.gusts.frames import Vector, body_to_enu
 from dryden_wind_ros.gusts.tick_grid import TickRate
 from dryden_wind_ros.nodes import common
-from dryden_wind_ros.nodes.common import Parameter
-
-PARAMETERS = (
-    Parameter('mean_wind.speed', 0.0, 'Horizontal mean wind, m/s.', low=0.0, high=MAX_MEAN_WIND),
-    Parameter('mean_wind.from_direction', 270.0,
-              'Where the mean wind comes from, degrees true, clockwise from north: 270 is a west '
-              'wind, which blows towards the east.', low=-360.0, high=360.0),
-    Parameter('mean_wind.up', 0.0, 'Steady updraft, m/s, positive up.',
-              low=-MAX_UPDRAFT, high=MAX_UPDRAFT),
-    Parameter('gusts', 'dryden',
-              "'dryden': seeded gusts of this node; 'off': a steady wind; 'sitl': SITL's own "
-              'turbulence, SIM_WIND_TURB = 0.1 x mean wind x scale.', choices=GUSTS),
-    Parameter('method', 'exact',
-              "Update of the gust model: 'exact' has the right strength at any step; 'euler' "
-              'repeats runs of older code. A change restarts the air.', choices=METHODS),
-    Parameter('scale', 1.0, 'Factor on the gust, not on the mean wind.',
-              low=0.0, high=MAX_SCALE, above_low=True),
-    Parameter('seed', 1, 'Seed of the random draws: the same seed meets the same gusts again. '
-              'A change restarts the air.', low=0, high=MAX_SEED),
-    Parameter('profile', 'uniform',
-              "'uniform': the same mean wind at every height (SIM_WIND_T = 1); 'sitl': SIM_WIND_T "
-              'stays as SITL has it.', choices=PROFILES),
-    Parameter('ground_height', 0.0, 'Height of the ground in the frame of the odometry, m.',
-              low=-10_000.0, high=10_000.0),
-    Parameter('frame_id', 'map', 'Frame of the ENU vectors, written into the headers.'),
-)
+from dryden_wind_ros.nodes.wind_messages import fill_state, no_ekf_wind, ns_of, time_of, vector
+from dryden_wind_ros.nodes.wind_parameters import PARAMETERS, in_words, settings_of
 
 PATIENCE_S = 5.0
 """Wall time after which a missing clock or odometry is reported, s."""
@@ -119,7 +85,7 @@ class DrydenWindNode(Node):
         self._lock = threading.RLock()  # a fed node is fed from another thread than it is asked
         self.parameters = common.ParameterTable(
             self, PARAMETERS, apply=self._on_parameters, also_known=also_known)
-        self.air = SeededAir(_settings(self.parameters.values))
+        self.air = SeededAir(settings_of(self.parameters.values))
         self._frame_id: str = self.parameters['frame_id']
 
         self._gust_pub = self.create_publisher(Vector3Stamped, 'wind/gust', common.STREAM_QOS)
@@ -156,7 +122,7 @@ class DrydenWindNode(Node):
         self.create_service(Trigger, 'wind/restart', self._on_restart)
         self.create_timer(1.0, self._on_second, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
-        self._ekf_wind = _no_ekf_wind(messages)
+        self._ekf_wind = no_ekf_wind(messages)
         self._given = TickRate()
         self._sent: tuple[Any, ...] = ()
         self._sent_tick = 0
@@ -171,20 +137,20 @@ class DrydenWindNode(Node):
         self._went_back: deque[float] = deque(maxlen=REPEATED_BACK)
         self._said: set[str] = set()
         self.get_logger().info(
-            _in_words(self.air.settings)
+            in_words(self.air.settings)
             + (f'; waiting for {self._clock_topic} and {self._odom_topic}' if listen else ''))
 
     # ------------------------------------------------------------------ inputs
 
     def _on_parameters(self, values: Mapping[str, Any]) -> None:
         self._frame_id = values['frame_id']
-        settings = _settings(values)
+        settings = settings_of(values)
         if settings == self.air.settings:
             return
         with self._lock:
             restarted = self.air.configure(settings)
         self.get_logger().info(
-            _in_words(settings) + ('; the air was restarted' if restarted else ''))
+            in_words(settings) + ('; the air was restarted' if restarted else ''))
 
     def _on_odometry(self, message: Odometry) -> None:
         pose, twist = message.pose.pose, message.twist.twist.linear
@@ -196,13 +162,15 @@ class DrydenWindNode(Node):
         except ValueError as error:
             self._refuse_odometry(error)
             return
-        self.feed_odometry(_ns(message.header.stamp), pose.position.z, velocity)
+        place = pose.position
+        self.feed_odometry(
+            ns_of(message.header.stamp), (place.x, place.y, place.z), velocity)
 
-    def feed_odometry(self, time_ns: int, height: float, velocity_enu: Vector) -> None:
+    def feed_odometry(self, time_ns: int, position: Vector, velocity_enu: Vector) -> None:
         """Take in where the vehicle is; see `SeededAir.odometry`, but bad numbers are reported."""
         try:
             with self._lock:
-                self.air.odometry(time_ns, height, velocity_enu)
+                self.air.odometry(time_ns, position, velocity_enu)
         except ValueError as error:
             self._refuse_odometry(error)
             return
@@ -220,8 +188,8 @@ class DrydenWindNode(Node):
         assert self._clock_sub is not None
         assert self._gate is not None
         self._take_odometry()
-        times = [_ns(message.clock)]
-        times += [_ns(later.clock) for later in common.take_all(self._clock_sub)]
+        times = [ns_of(message.clock)]
+        times += [ns_of(later.clock) for later in common.take_all(self._clock_sub)]
         ticks = [tick for tick in map(self._advance, times) if tick is not None]
         if ticks:
             # First: SITL waits for it, and only for the newest. The others only watch.
@@ -308,7 +276,7 @@ class DrydenWindNode(Node):
         message = self._stamped(self._msg.SimWind(
             tick=tick.tick, speed=wind.speed, direction=wind.direction,
             direction_z=wind.direction_z, turbulence=settings.turbulence,
-            profile=settings.profile), _time(tick.time_ns))
+            profile=settings.profile), time_of(tick.time_ns))
         if self._on_sim_wind is not None:
             self._on_sim_wind(message)
         # Publishing costs as much as a tick of the air: while nobody listens, what is latched for
@@ -324,45 +292,21 @@ class DrydenWindNode(Node):
         heard = [publisher.get_subscription_count() for publisher in self._tick_pubs]
         if not any(heard):
             return
-        stamp = _time(tick.time_ns)
-        mean, gust = Vector3(), Vector3()
-        mean.x, mean.y, mean.z = tick.mean_enu
-        gust.x, gust.y, gust.z = tick.gust_enu
+        stamp = time_of(tick.time_ns)
+        mean, gust = tick.mean.enu, tick.gust_enu
         if heard[0]:
-            self._gust_pub.publish(self._stamped(Vector3Stamped(vector=gust), stamp))
+            self._gust_pub.publish(self._stamped(Vector3Stamped(vector=vector(gust)), stamp))
         if heard[1]:
-            self._mean_pub.publish(self._stamped(Vector3Stamped(vector=mean), stamp))
+            self._mean_pub.publish(self._stamped(Vector3Stamped(vector=vector(mean)), stamp))
         if heard[2]:
             wind = TwistWithCovarianceStamped()
-            linear = wind.twist.twist.linear
-            linear.x, linear.y, linear.z = mean.x + gust.x, mean.y + gust.y, mean.z + gust.z
+            linear, angular = wind.twist.twist.linear, wind.twist.twist.angular
+            linear.x, linear.y, linear.z = mean[0] + gust[0], mean[1] + gust[1], mean[2] + gust[2]
+            angular.x, angular.y, angular.z = tick.rates
             self._wind_pub.publish(self._stamped(wind, stamp))
         if heard[3]:
-            self._state_pub.publish(self._stamped(self._state(tick, mean, gust), stamp))
-
-    def _state(self, tick: AirTick, mean: Vector3, gust: Vector3) -> Any:
-        air, settings = self.air, self.air.settings
-        scales = air.scales(tick.height)
-        state = self._msg.WindState()
-        state.tick, state.t, state.draws = tick.tick, tick.time_ns * 1e-9, tick.draws
-        state.clock_origin = air.grid.origin_ns * 1e-9
-        state.gusts, state.method, state.profile = settings.gusts, settings.method, settings.profile
-        state.seed, state.scale = settings.seed, settings.scale
-        state.mean_wind_speed, state.mean_wind_up = settings.mean_speed, settings.mean_up
-        state.mean_wind_from_deg = wrap_360(settings.mean_from_deg)
-        state.ground_height = settings.ground_height
-        state.height, state.airspeed = tick.height, tick.airspeed
-        state.u, state.v, state.w = tick.gust
-        state.sigma_u, state.sigma_v, state.sigma_w = scales.sigma_u, scales.sigma_v, scales.sigma_w
-        state.length_u, state.length_v = scales.length_u, scales.length_v
-        state.length_w = scales.length_w
-        state.mean, state.gust = mean, gust
-        wind = tick.sim_wind
-        state.sim_wind_spd, state.sim_wind_dir = wind.speed, wind.direction
-        state.sim_wind_dir_z = wind.direction_z
-        state.missed_ticks, state.tick_rate = air.grid.missed, self._given.rate
-        state.restarts = air.restarts
-        return state
+            state = fill_state(self._msg.WindState(), self.air, tick, self._given.rate)
+            self._state_pub.publish(self._stamped(state, stamp))
 
     def _stamped(self, message: Any, stamp: Time) -> Any:
         message.header.stamp = stamp
@@ -497,49 +441,12 @@ class DrydenWindNode(Node):
                     'other. End one of them, or give each vehicle its own namespace')
             self._say_once('twin', text)
             return Finding(name, DiagnosticStatus.ERROR, text, values)
-        return Finding(name, DiagnosticStatus.OK, _in_words(settings), values)
+        return Finding(name, DiagnosticStatus.OK, in_words(settings), values)
 
     def _say_once(self, key: str, text: str) -> None:
         if key not in self._said:
             self._said.add(key)
             self.get_logger().warning(text)
-
-
-def _settings(values: Mapping[str, Any]) -> AirSettings:
-    return AirSettings(
-        mean_speed=values['mean_wind.speed'], mean_from_deg=values['mean_wind.from_direction'],
-        mean_up=values['mean_wind.up'], gusts=values['gusts'], method=values['method'],
-        scale=values['scale'], seed=values['seed'], profile=values['profile'],
-        ground_height=values['ground_height'])
-
-
-def _in_words(settings: AirSettings) -> str:
-    wind = f'mean wind {settings.mean_speed:g} m/s from {wrap_360(settings.mean_from_deg):g} deg'
-    if settings.mean_up:
-        wind += f', updraft {settings.mean_up:g} m/s'
-    if settings.gusts == 'off':
-        return f'{wind}, no gusts'
-    if settings.gusts == 'sitl':
-        return f"{wind}, SITL's own turbulence of {settings.turbulence:g} m/s"
-    return (f'{wind}, Dryden gusts (seed {settings.seed}, {settings.method}, '
-            f'scale {settings.scale:g})')
-
-
-def _no_ekf_wind(messages: Any) -> Any:
-    message = messages.EkfWind(phase_name='unknown', reason='no ekf_wind was heard')
-    for name in ('since', 'wind_e', 'wind_n', 'speed', 'from_deg', 'flown_e', 'flown_n',
-                 'error_speed', 'error_direction'):
-        setattr(message, name, math.nan)
-    return message
-
-
-def _ns(stamp: Time) -> int:
-    return int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
-
-
-def _time(time_ns: int) -> Time:
-    sec, nanosec = divmod(time_ns, 1_000_000_000)
-    return Time(sec=sec, nanosec=nanosec)
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -27,8 +27,7 @@ from rclpy.parameter import Parameter as RclpyParameter
 from rosgraph_msgs.msg import Clock as ClockMessage
 from std_srvs.srv import Trigger
 
-from dryden_wind_ros.nodes import common
-from dryden_wind_ros.nodes import dryden_wind as wind_module
+from dryden_wind_ros.nodes import common, wind_parameters
 from dryden_wind_ros.nodes import mavlink_bridge as bridge_module
 from dryden_wind_ros.nodes.common import Parameter
 from dryden_wind_ros.nodes.dryden_wind import DrydenWindNode
@@ -40,7 +39,7 @@ from dryden_wind_ros.sitl.link import LinkLoop
 from dryden_wind_ros.sitl.session import RESTORE_WITHIN_S
 
 _WIND_PARAMETERS = tuple(
-    row for row in wind_module.PARAMETERS
+    row for row in wind_parameters.PARAMETERS
     if row.name not in ('seed', 'frame_id', 'ground_height'))
 
 PARAMETERS = (
@@ -51,7 +50,7 @@ PARAMETERS = (
     Parameter('first_instance', 0, 'SITL instance of the first vehicle.', low=0, high=999,
               read_only=True),
     Parameter('seed', 1, "Seed of the fleet, from which each vehicle's own is derived.",
-              low=0, high=wind_module.MAX_SEED, read_only=True),
+              low=0, high=wind_parameters.MAX_SEED, read_only=True),
     Parameter('same_air', False, "Whether all vehicles meet the same draws: the fleet's seed.",
               read_only=True),
     Parameter('clock', 'vehicle', "'vehicle': each vehicle's own boot clock, over its link; "
@@ -62,7 +61,7 @@ PARAMETERS = (
 )
 
 _KNOWN = frozenset(
-    row.name for row in (*PARAMETERS, *wind_module.PARAMETERS, *bridge_module.PARAMETERS))
+    row.name for row in (*PARAMETERS, *wind_parameters.PARAMETERS, *bridge_module.PARAMETERS))
 
 POLL_S = 0.2
 """How often timers are looked after, s; and services, beside a shared clock."""
@@ -98,7 +97,7 @@ class Pair:
             self.bridge = MavlinkBridge(
                 loop=loop, on_tick=self.wind.feed_time if own_clock else None,
                 on_sample=lambda sample: self.wind.feed_odometry(
-                    sample.time_ms * 1_000_000, sample.position[2], sample.velocity_enu),
+                    sample.time_ms * 1_000_000, sample.position, sample.velocity_enu),
                 also_known=_KNOWN, namespace=vehicle.name, parameter_overrides=_overrides({
                     'connection': vehicle.connection, 'system_id': vehicle.system_id,
                     'publish_clock': own_clock and settings['publish_clock']}))

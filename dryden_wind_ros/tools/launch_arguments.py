@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dryden_wind_ros.gusts.air import MAX_MEAN_WIND, MAX_SEED, MAX_UPDRAFT
+from dryden_wind_ros.gusts.air_settings import MAX_MEAN_WIND, MAX_SEED, MAX_UPDRAFT
 from dryden_wind_ros.gusts.dryden import MAX_SCALE
 
 WIND: Mapping[str, tuple[str, type]] = {

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rosbags.interfaces import Nodetype
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from dryden_wind_ros.gusts.air import AirSettings, SeededAir
+from dryden_wind_ros.gusts.air import SeededAir
+from dryden_wind_ros.gusts.air_settings import AirSettings
 from dryden_wind_ros.gusts.tick_grid import TICK_NS, TICK_S
 
 MSG = Path(__file__).resolve().parents[2] / 'dryden_wind_interfaces' / 'msg'
@@ -34,8 +36,22 @@ STORE = typestore()
 
 
 def make(kind: str, **values: Any) -> Any:
-    """Return a message of a type such as 'dryden_wind_interfaces/msg/SimWind'."""
+    """Return a message of a type such as 'dryden_wind_interfaces/msg/SimWind'.
+
+    A field of it that is not given is zero, empty or false, as in a message that ROS makes.
+    """
+    for name, field in STORE.fielddefs[kind][1]:
+        if name not in values:
+            values[name] = _zero(*field)
     return STORE.types[kind](**values)
+
+
+def _zero(node: Any, what: Any) -> Any:
+    if node is Nodetype.NAME:
+        return make(what)
+    if node is Nodetype.BASE:
+        return '' if what[0] == 'string' else False if what[0] == 'bool' else 0
+    return [_zero(*what[0]) for _ in range(what[1])]
 
 
 def stamp_of(time_ns: int, frame: str = 'map') -> Any:
@@ -63,8 +79,9 @@ def wind_state(air: SeededAir) -> Any:
         'dryden_wind_interfaces/msg/WindState', header=stamp_of(tick.time_ns), tick=tick.tick,
         t=tick.time_ns * 1e-9, clock_origin=air.grid.origin_ns * 1e-9, draws=tick.draws,
         gusts=settings.gusts, method=settings.method, seed=settings.seed, scale=settings.scale,
-        profile=settings.profile, mean_wind_speed=settings.mean_speed,
-        mean_wind_from_deg=settings.mean_from_deg % 360.0, mean_wind_up=settings.mean_up,
+        profile=settings.profile, mean_wind_speed=tick.mean.speed,
+        mean_wind_from_deg=tick.mean.from_deg % 360.0, mean_wind_up=tick.mean.up,
+        ground_height=settings.ground_height,
         height=tick.height, airspeed=tick.airspeed, u=tick.gust[0], v=tick.gust[1], w=tick.gust[2],
         sigma_u=scales.sigma_u, sigma_v=scales.sigma_v, sigma_w=scales.sigma_w,
         length_u=scales.length_u, length_v=scales.length_v, length_w=scales.length_w,
@@ -102,7 +119,7 @@ def fly(settings: AirSettings, seconds: float, *,
     for k in range(first, first + round(seconds / TICK_S) + 1):
         while todo and todo[0][0] <= k * TICK_S:
             todo.pop(0)[1](air)
-        air.odometry((k - 1) * TICK_NS, height(k * TICK_S), velocity(k * TICK_S))
+        air.odometry((k - 1) * TICK_NS, (0.0, 0.0, height(k * TICK_S)), velocity(k * TICK_S))
         if missed(k):
             continue
         air.advance(k * TICK_NS)

@@ -1,0 +1,105 @@
+"""What the air over a vehicle is to be like: settings, what is allowed, and what a refusal says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+from dryden_wind_ros.gusts.conditions import MeanWind
+from dryden_wind_ros.gusts.dryden import MAX_SCALE, METHODS
+
+GUSTS = ('off', 'dryden', 'sitl')
+PROFILES = ('uniform', 'sitl')
+MAX_MEAN_WIND = 60.0
+MAX_UPDRAFT = 20.0
+MAX_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class AirSettings:
+    """What the air is to be like.
+
+    Attributes
+    ----------
+    mean_speed : float
+        Horizontal mean wind, m/s, 0..60.
+    mean_from_deg : float
+        Where it comes from, degrees.
+    mean_up : float
+        Updraft, m/s, -20..20.
+    gusts : {'off', 'dryden', 'sitl'}
+        No gusts, this model's, or SITL's own turbulence.
+    method : {'exact', 'euler'}
+        Update of the model.
+    scale : float
+        Factor on the gust, above 0, at most 5.
+    seed : int
+        Seed of the draws, 0..2^63 - 1.
+    profile : {'uniform', 'sitl'}
+        The same wind at every height, or SITL's own profile (SIM_WIND_T as found).
+    ground_height : float
+        Height of the ground in the odometry's frame, m.
+
+    Raises
+    ------
+    ValueError
+        Naming what is wrong, its value and what is allowed.
+    """
+
+    mean_speed: float = 0.0
+    mean_from_deg: float = 270.0
+    mean_up: float = 0.0
+    gusts: str = 'dryden'
+    method: str = 'exact'
+    scale: float = 1.0
+    seed: int = 1
+    profile: str = 'uniform'
+    ground_height: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f'{field.name} is {value}; it must be a finite number')
+        _within('mean_speed', self.mean_speed, 0.0, MAX_MEAN_WIND, 'm/s')
+        _within('mean_up', self.mean_up, -MAX_UPDRAFT, MAX_UPDRAFT, 'm/s')
+        _one_of('gusts', self.gusts, GUSTS)
+        _one_of('method', self.method, METHODS)
+        _one_of('profile', self.profile, PROFILES)
+        if not 0.0 < self.scale <= MAX_SCALE:
+            raise ValueError(f'scale is {self.scale:g}; it must be above 0 and at most '
+                             f'{MAX_SCALE:g}')
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
+            raise ValueError(f'seed is {self.seed!r}; it must be a whole number')
+        if not 0 <= self.seed <= MAX_SEED:
+            raise ValueError(f'seed is {self.seed}; it must be from 0 to 2^63 - 1')
+
+    @property
+    def mean(self) -> MeanWind:
+        """The mean wind that is set."""
+        return MeanWind.of(self.mean_speed, self.mean_from_deg, self.mean_up)
+
+    @property
+    def blows(self) -> bool:
+        """Whether gusts of this package blow, not none or SITL's own."""
+        return self.gusts == 'dryden'
+
+    @property
+    def air(self) -> tuple[object, ...]:
+        """What the air is made from: when one of these changes, it begins anew."""
+        return self.seed, self.method
+
+    @property
+    def turbulence(self) -> float:
+        """SIM_WIND_TURB to go with it, m/s."""
+        return 0.1 * self.mean_speed * self.scale if self.gusts == 'sitl' else 0.0
+
+
+def _within(name: str, value: float, low: float, high: float, unit: str) -> None:
+    if not low <= value <= high:
+        raise ValueError(f'{name} is {value:g} {unit}; it must be from {low:g} to {high:g} {unit}')
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f'{name} is {value!r}; it must be one of {", ".join(allowed)}')

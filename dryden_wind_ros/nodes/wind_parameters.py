@@ -1,0 +1,65 @@
+"""The parameters of a wind node, and what they mean in the terms of `dryden_wind_ros.gusts.air`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dryden_wind_ros.gusts.air_settings import (
+    GUSTS,
+    MAX_MEAN_WIND,
+    MAX_SEED,
+    MAX_UPDRAFT,
+    PROFILES,
+    AirSettings,
+)
+from dryden_wind_ros.gusts.dryden import MAX_SCALE, METHODS
+from dryden_wind_ros.gusts.frames import wrap_360
+from dryden_wind_ros.nodes.common import Parameter
+
+PARAMETERS = (
+    Parameter('mean_wind.speed', 0.0, 'Horizontal mean wind, m/s.', low=0.0, high=MAX_MEAN_WIND),
+    Parameter('mean_wind.from_direction', 270.0,
+              'Where the mean wind comes from, degrees true, clockwise from north: 270 is a west '
+              'wind, which blows towards the east.', low=-360.0, high=360.0),
+    Parameter('mean_wind.up', 0.0, 'Steady updraft, m/s, positive up.',
+              low=-MAX_UPDRAFT, high=MAX_UPDRAFT),
+    Parameter('gusts', 'dryden',
+              "'dryden': seeded gusts of this node; 'off': a steady wind; 'sitl': SITL's own "
+              'turbulence, SIM_WIND_TURB = 0.1 x mean wind x scale.', choices=GUSTS),
+    Parameter('method', 'exact',
+              "Update of the gust model: 'exact' has the right strength at any step; 'euler' "
+              'repeats runs of older code. A change restarts the air.', choices=METHODS),
+    Parameter('scale', 1.0, 'Factor on the gust, not on the mean wind.',
+              low=0.0, high=MAX_SCALE, above_low=True),
+    Parameter('seed', 1, 'Seed of the random draws: the same seed meets the same gusts again. '
+              'A change restarts the air.', low=0, high=MAX_SEED),
+    Parameter('profile', 'uniform',
+              "'uniform': the same mean wind at every height (SIM_WIND_T = 1); 'sitl': SIM_WIND_T "
+              'stays as SITL has it.', choices=PROFILES),
+    Parameter('ground_height', 0.0, 'Height of the ground in the frame of the odometry, m.',
+              low=-10_000.0, high=10_000.0),
+    Parameter('frame_id', 'map', 'Frame of the ENU vectors, written into the headers.'),
+)
+
+
+def settings_of(values: Mapping[str, Any]) -> AirSettings:
+    """Return the settings that values of `PARAMETERS` ask for; ValueError where one is wrong."""
+    return AirSettings(
+        mean_speed=values['mean_wind.speed'], mean_from_deg=values['mean_wind.from_direction'],
+        mean_up=values['mean_wind.up'], gusts=values['gusts'], method=values['method'],
+        scale=values['scale'], seed=values['seed'], profile=values['profile'],
+        ground_height=values['ground_height'])
+
+
+def in_words(settings: AirSettings) -> str:
+    """Return what will blow, in one line."""
+    wind = f'mean wind {settings.mean_speed:g} m/s from {wrap_360(settings.mean_from_deg):g} deg'
+    if settings.mean_up:
+        wind += f', updraft {settings.mean_up:g} m/s'
+    if settings.gusts == 'off':
+        return f'{wind}, no gusts'
+    if settings.gusts == 'sitl':
+        return f"{wind}, SITL's own turbulence of {settings.turbulence:g} m/s"
+    return (f'{wind}, Dryden gusts (seed {settings.seed}, {settings.method}, '
+            f'scale {settings.scale:g})')
