@@ -16,7 +16,8 @@ setup(
         (f'share/{package_name}/config', glob('config/*')),
     ],
     install_requires=[
-        'setuptools', 'numpy', 'pymavlink', 'transforms3d', 'pyyaml', 'rich', 'matplotlib'],
+        'setuptools', 'numpy', 'pymavlink', 'transforms3d', 'pyyaml', 'rich', 'matplotlib',
+        'scipy'],
     extras_require={'test': ['pytest', 'hypothesis']},
     zip_safe=True,
     maintainer='dryden_wind_ros maintainers',

@@ -23,22 +23,20 @@ from support.dataflash import write_flight
 from dryden_wind_ros.gusts.dryden import DrydenGustFleet, low_altitude_scales
 from dryden_wind_ros.logs.bag import read_bag
 from dryden_wind_ros.logs.reader import read_flights
-from dryden_wind_ros.report.analysis import (
-    CONFIDENCE,
-    analyse,
-    gust_factors,
-    model_steps,
-    phase_spans,
-    recover_draws,
-    spectra,
-    strengths,
-    time_constants,
-    wind_rose,
-)
+from dryden_wind_ros.report.analysis import analyse
+from dryden_wind_ros.report.anemometer import gust_factors, wind_rose
+from dryden_wind_ros.report.chance import CONFIDENCE
+from dryden_wind_ros.report.columns import COLUMNS
 from dryden_wind_ros.report.compare import compare
-from dryden_wind_ros.report.figures import thin
+from dryden_wind_ros.report.draws import recover_draws
 from dryden_wind_ros.report.flight import Air, FlightRecord, RecordError, Settings
-from dryden_wind_ros.report.page import fly_again
+from dryden_wind_ros.report.fly_again import fly_again
+from dryden_wind_ros.report.model_steps import model_steps
+from dryden_wind_ros.report.phases import phase_spans
+from dryden_wind_ros.report.plots import thin
+from dryden_wind_ros.report.spectra import spectra
+from dryden_wind_ros.report.strength import strengths
+from dryden_wind_ros.report.time_constants import time_constants
 from dryden_wind_ros.tools.wind_report import main
 
 OTHER_AIRS = frozenset({

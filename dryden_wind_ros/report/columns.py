@@ -8,8 +8,8 @@ from typing import TextIO
 
 import numpy as np
 
-from dryden_wind_ros.report.analysis import phase_name
 from dryden_wind_ros.report.flight import AXES, FlightRecord
+from dryden_wind_ros.report.phases import phase_name
 
 _ENU = ('e', 'n', 'up')
 _HELD_S = 2.0  # how long a row goes on showing the newest ekf_wind

@@ -1,0 +1,79 @@
+"""Phases of EKF3's wind in a flight: where each begins and ends, its errors, its colour."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dryden_wind_ros.ekf.phase import WindPhase
+from dryden_wind_ros.report.flight import Ekf
+
+PHASE_COLOURS = {
+    WindPhase.UNKNOWN: 'rgba(128,128,128,0.06)',
+    WindPhase.NOT_ESTIMATED: 'rgba(128,128,128,0.20)',
+    WindPhase.GROUND: 'rgba(128,128,128,0.20)',
+    WindPhase.INHIBITED: 'rgba(128,128,128,0.40)',
+    WindPhase.INIT: 'rgba(240,160,50,0.60)',
+    WindPhase.LEARNING: 'rgba(70,170,90,0.18)',
+    WindPhase.COAST: 'rgba(60,130,230,0.32)',
+    WindPhase.RELEARN: 'rgba(190,90,205,0.40)',
+}
+"""Bands; half transparent, so that they do on light and on dark."""
+
+
+@dataclass(frozen=True)
+class PhaseSpan:
+    """One phase of EKF3's wind.
+
+    Attributes
+    ----------
+    phase : int
+        As in EkfWind.msg.
+    start, end : float
+        s, on the flight's clock.
+    reason : str
+        Why, as first given.
+    settled : float
+        Share of the time in which the estimate might be believed, 0 to 1.
+    error_mean, error_max : float
+        Length of (estimate - wind flown), m/s; NaN without an estimate.
+    direction_mean : float
+        Mean size of the error of the direction, degrees.
+    """
+
+    phase: int
+    start: float
+    end: float
+    reason: str
+    settled: float
+    error_mean: float
+    error_max: float
+    direction_mean: float
+
+
+def phase_name(phase: int) -> str:
+    """Return the name of a phase in plain words."""
+    return (WindPhase(phase).name.lower().replace('_', ' ') if phase in list(WindPhase)
+            else f'phase {phase}')
+
+
+def phase_spans(ekf: Ekf) -> list[PhaseSpan]:
+    """Return the phases in order; each ends where the next begins."""
+    if not len(ekf):
+        return []
+    starts = [0, *(np.flatnonzero(np.diff(ekf.phase) != 0) + 1).tolist()]
+    found = []
+    for first, last in zip(starts, [*starts[1:], len(ekf)], strict=True):
+        error = ekf.error_speed[first:last]
+        turn = np.abs(ekf.error_direction[first:last])
+        error, turn = error[np.isfinite(error)], turn[np.isfinite(turn)]
+        found.append(PhaseSpan(
+            phase=int(ekf.phase[first]), start=float(ekf.t[first]),
+            end=float(ekf.t[min(last, len(ekf) - 1)]), reason=ekf.reason[first],
+            settled=float(ekf.settled[first:last].mean()),
+            error_mean=float(error.mean()) if len(error) else math.nan,
+            error_max=float(error.max()) if len(error) else math.nan,
+            direction_mean=float(turn.mean()) if len(turn) else math.nan))
+    return found
