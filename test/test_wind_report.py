@@ -26,7 +26,6 @@ from dryden_wind_ros.logs.reader import read_flights
 from dryden_wind_ros.report.analysis import analyse
 from dryden_wind_ros.report.anemometer import gust_factors, wind_rose
 from dryden_wind_ros.report.chance import CONFIDENCE
-from dryden_wind_ros.report.columns import COLUMNS
 from dryden_wind_ros.report.compare import compare
 from dryden_wind_ros.report.draws import recover_draws
 from dryden_wind_ros.report.flight import Air, FlightRecord, RecordError, Settings
