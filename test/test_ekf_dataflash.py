@@ -21,7 +21,7 @@ from support import ekf_flights as flights
 from support.dataflash import DataflashWriter, write_flight
 
 from dryden_wind_ros.ekf.phase import WindPhase
-from dryden_wind_ros.logs.ekf_wind import FlownWind, phases_from_variance
+from dryden_wind_ros.logs.ekf_wind import phases_from_variance
 from dryden_wind_ros.logs.tlog import LogFileError
 from dryden_wind_ros.logs.wind_log import read_wind_log
 from dryden_wind_ros.tools import ekf_replay, ekf_wind_log
@@ -159,36 +159,6 @@ def test_wind_flown_is_the_wind_that_was_set(plane):
         assert east == pytest.approx(-level * math.sin(math.radians(from_deg)), abs=1.0)
         compared += 1
     assert compared > 400
-
-
-def test_first_5_s_after_boot_are_calm():
-    wind = FlownWind()
-    wind.set(1.0, 'SIM_WIND_T', 1.0)
-    wind.set(1.0, 'SIM_WIND_SPD', 8.0)
-    assert wind.at(4.9) == (0.0, 0.0)
-    assert math.hypot(*wind.at(30.0)) == pytest.approx(8.0, abs=1e-6)
-
-
-def test_slow_filter_takes_its_own_time():
-    # SIM_WIND_TC 5 s is a time constant of 5 / (2 pi) = 0.796 s: 63 % of a step after that.
-    wind = FlownWind()
-    for name, value in (('SIM_WIND_T', 1.0), ('SIM_WIND_TC', 5.0), ('SIM_WIND_DIR', 0.0),
-                        ('SIM_WIND_SPD', 0.0)):
-        wind.set(6.0, name, value)
-    wind.at(20.0)
-    wind.set(20.0, 'SIM_WIND_SPD', 10.0)
-    north, east = wind.at(20.0 + 5.0 / (2.0 * math.pi))
-    assert north == pytest.approx(-6.32, abs=0.05)
-    assert east == pytest.approx(0.0, abs=1e-6)
-
-
-def test_wind_that_fades_towards_the_ground_needs_the_height():
-    wind = FlownWind()
-    wind.set(6.0, 'SIM_WIND_T', 0.0)
-    wind.set(6.0, 'SIM_WIND_TC', 0.1)
-    wind.set(6.0, 'SIM_WIND_SPD', 8.0)
-    assert math.isnan(wind.at(30.0)[0])
-    assert math.hypot(*wind.at(31.0, 10.0)) == pytest.approx(0.41 * 8.0, abs=0.03)
 
 
 def test_flight_outside_sitl_has_no_flown_wind(tmp_path, capsys):

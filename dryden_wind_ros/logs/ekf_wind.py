@@ -11,7 +11,7 @@ of the core in use) and the innovations. So the phases follow from it without gu
 * All the rest is *learning*.
 
 The wind flown is not logged. SITL makes it from SIM_WIND_*, whose changes are (PARM records), so it
-is rebuilt through SITL's own filter (:mod:`dryden_wind_ros.gusts.sitl_wind`).
+is rebuilt through SITL's own filter (:mod:`dryden_wind_ros.gusts.flown_wind`).
 
 No file is read here: records are anything with ``get_type()`` and the fields of the log's record of
 that name, as pymavlink's DFReader gives them. Times are the vehicle's, seconds since boot.
@@ -29,12 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dryden_wind_ros.ekf.phase import INIT_TIME, RELEARN_MAX, WindPhase, wind_error
-from dryden_wind_ros.gusts.sitl_wind import (
-    CALM_AFTER_BOOT,
-    SitlWindFilter,
-    sitl_wind_enu,
-    sitl_wind_speed_at,
-)
+from dryden_wind_ros.gusts.flown_wind import FlownWind
 
 Floats = npt.NDArray[np.float64]
 
@@ -155,77 +150,6 @@ def _largest(values: Floats) -> float:
     return float(known.max()) if known.size else math.nan
 
 
-class FlownWind:
-    """The wind SITL flies, from the values that SIM_WIND_* take one after the other.
-
-    Attributes
-    ----------
-    known : bool
-        SIM_WIND_SPD was heard, so there is a wind to rebuild.
-    """
-
-    NAMES = frozenset(('SIM_WIND_SPD', 'SIM_WIND_DIR', 'SIM_WIND_DIR_Z', 'SIM_WIND_TC',
-                       'SIM_WIND_T', 'SIM_WIND_T_ALT', 'SIM_WIND_T_COEF', 'SIM_WIND_TURB'))
-
-    def __init__(self) -> None:
-        self._values = {'SIM_WIND_SPD': 0.0, 'SIM_WIND_DIR': 180.0, 'SIM_WIND_DIR_Z': 0.0,
-                        'SIM_WIND_TC': 5.0, 'SIM_WIND_T': 0.0, 'SIM_WIND_T_ALT': 60.0,
-                        'SIM_WIND_T_COEF': 0.01, 'SIM_WIND_TURB': 0.0}
-        self._filter = SitlWindFilter()
-        self._t = 0.0
-        self.known = False
-
-    def set(self, t: float, name: str, value: float) -> None:
-        """Take a parameter's new value at time ``t`` s; other names and NaN are passed over."""
-        if name not in self.NAMES or not math.isfinite(value):
-            return
-        self._advance(t)
-        self.known |= name == 'SIM_WIND_SPD'
-        self._values[name] = float(value)
-
-    def at(self, t: float, height: float = math.nan) -> tuple[float, float]:
-        """Return the wind flown at time ``t`` s, not before the newest value: north, east, m/s.
-
-        Parameters
-        ----------
-        t : float
-            Vehicle time, s.
-        height : float
-            Height above home, m; needed unless SIM_WIND_T is 1.
-        """
-        if not self.known:
-            return math.nan, math.nan
-        self._advance(t)
-        values = self._values
-        if t < CALM_AFTER_BOOT:
-            return 0.0, 0.0
-        speed = sitl_wind_speed_at(height, self._filter.speed, int(values['SIM_WIND_T']),
-                                   values['SIM_WIND_T_ALT'], values['SIM_WIND_T_COEF'])
-        if values['SIM_WIND_T'] in (0.0, 2.0) and not math.isfinite(height):
-            speed = math.nan
-        east, north, _ = sitl_wind_enu(speed, self._filter.direction, self._filter.direction_z)
-        return north, east
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What cannot be rebuilt of this wind."""
-        turbulence = self._values['SIM_WIND_TURB']
-        if turbulence:
-            return (f'SIM_WIND_TURB {turbulence:g}: the turbulence of SITL itself is random and '
-                    'not part of the wind flown shown here',)
-        return ()
-
-    def _advance(self, t: float) -> None:
-        step = t - self._t
-        if step <= 0.0:
-            return
-        self._t = t
-        values = self._values
-        self._filter.time_constant_parameter = values['SIM_WIND_TC']
-        speed = values['SIM_WIND_SPD'] if t >= CALM_AFTER_BOOT else 0.0
-        self._filter.step(step, speed, values['SIM_WIND_DIR'], values['SIM_WIND_DIR_Z'])
-
-
 @dataclass
 class DataflashWind:
     """Collects the records of a log and makes a :class:`WindLog` of them."""
@@ -326,10 +250,13 @@ class DataflashWind:
         flown = []
         for t in times:
             while pending is not None and pending[0] <= t:
-                self._flown.set(*pending)
+                at, name, value = pending
+                self._flown.set(name, value, at)
                 pending = next(sets, None)
-            at = bisect_right(height_times, t)
-            flown.append(self._flown.at(t, heights[at - 1][1] if at else math.nan))
+            below = bisect_right(height_times, t)
+            self._flown.advance(t)
+            east, north, _ = self._flown.at(heights[below - 1][1] if below else math.nan)
+            flown.append((north, east))
         return flown
 
 

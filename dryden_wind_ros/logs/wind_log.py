@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from dryden_wind_ros.ekf.phase import WindPhase, WindPhaseMonitor
-from dryden_wind_ros.logs.ekf_wind import RECORDS, DataflashWind, FlownWind, WindLog
+from dryden_wind_ros.gusts.flown_wind import FlownWind
+from dryden_wind_ros.logs.ekf_wind import RECORDS, DataflashWind, WindLog
 from dryden_wind_ros.logs.tlog import MESSAGES, LogFileError, TlogReader
 
 _DATAFLASH_HEAD = b'\xa3\x95'
@@ -134,12 +135,13 @@ def _read_telemetry(path: Path, progress: ReportProgress | None) -> WindLog:
         if message.get_srcSystem() != monitor.system:
             continue
         if kind == 'PARAM_VALUE':
-            flown.set(monitor.t, message.param_id, message.param_value)
+            flown.set(message.param_id, message.param_value, monitor.t)
         elif kind == 'GLOBAL_POSITION_INT':
             height = message.relative_alt * 1e-3
         elif kind == 'EKF_STATUS_REPORT' and state is not None:
-            rows.append((state.t, state.wind_n, state.wind_e, *flown.at(state.t, height),
-                         state.settled))
+            flown.advance(state.t)
+            east, north, _ = flown.at(height)
+            rows.append((state.t, state.wind_n, state.wind_e, north, east, state.settled))
             phases.append(state.phase)
     if not rows:
         raise LogFileError(f'{path}: no EKF_STATUS_REPORT of an ArduPilot vehicle among its '

@@ -16,9 +16,9 @@ from dryden_wind_ros.ekf import advice
 from dryden_wind_ros.ekf.advice import Advice, WindAdvisor
 from dryden_wind_ros.ekf.phase import PARAMETERS as PHASE_PARAMETERS
 from dryden_wind_ros.ekf.phase import EkfWindState, WindPhaseMonitor, wind_error
+from dryden_wind_ros.gusts.flown_wind import FlownWind
 from dryden_wind_ros.gusts.frames import from_direction
 from dryden_wind_ros.gusts.sitl_wind import sitl_wind_enu
-from dryden_wind_ros.sitl.flown_wind import FlownWind
 from dryden_wind_ros.sitl.parameters import Wind
 
 #: Parameters of the vehicle that phases and advice make use of.

@@ -16,10 +16,10 @@ from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
+from dryden_wind_ros.gusts.flown_wind import FlownWind
 from dryden_wind_ros.gusts.tick_grid import tick_number
 from dryden_wind_ros.sitl import odometry, parameters
 from dryden_wind_ros.sitl.connection import ConnectionTarget
-from dryden_wind_ros.sitl.flown_wind import FlownWind
 from dryden_wind_ros.sitl.link import Event, Link, LinkLoop, LinkStatus
 from dryden_wind_ros.sitl.odometry import Odometry, OdometryBuilder
 from dryden_wind_ros.sitl.parameters import (
