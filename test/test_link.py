@@ -16,12 +16,8 @@ from support import free_port, wait_until
 from support.vehicle import Emulator, Probe
 
 from dryden_wind_ros.sitl.connection import parse_connection
-from dryden_wind_ros.sitl.link import (
-    Link,
-    LinkLoop,
-    LinkState,
-    validate_source_system,
-)
+from dryden_wind_ros.sitl.link import Link, LinkState, validate_source_system
+from dryden_wind_ros.sitl.loop import LinkLoop
 
 SYSTEM_TIME = mavlink.MAVLINK_MSG_ID_SYSTEM_TIME
 ATTITUDE = mavlink.MAVLINK_MSG_ID_ATTITUDE

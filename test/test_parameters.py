@@ -20,7 +20,7 @@ from support import wait_until
 from support.vehicle import Emulator, Probe, Process, free_instance
 
 from dryden_wind_ros.sitl.connection import parse_connection
-from dryden_wind_ros.sitl.link import LinkLoop
+from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.parameters import Phase, Wind, validate_name, validate_value
 from dryden_wind_ros.sitl.session import Session, SessionSettings
 from dryden_wind_ros.sitl.state_file import StateFile, state_directory, vehicle_key

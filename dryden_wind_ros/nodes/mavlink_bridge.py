@@ -29,7 +29,9 @@ from dryden_wind_ros.nodes.ekf_wind import PARAMETERS as EKF_PARAMETERS
 from dryden_wind_ros.nodes.ekf_wind import EkfWindFollower, EkfWindSample
 from dryden_wind_ros.nodes.newest import NewestMessage
 from dryden_wind_ros.sitl.connection import ConnectionStringError, parse_connection
-from dryden_wind_ros.sitl.link import Event, Level, LinkLoop, LinkState, LinkStatus
+from dryden_wind_ros.sitl.events import Event, Level
+from dryden_wind_ros.sitl.link import LinkState, LinkStatus
+from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.odometry import Odometry
 from dryden_wind_ros.sitl.parameters import ParametersStatus, Phase, Wind
 from dryden_wind_ros.sitl.session import (

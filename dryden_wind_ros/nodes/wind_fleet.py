@@ -35,7 +35,7 @@ from dryden_wind_ros.nodes.mavlink_bridge import MavlinkBridge
 from dryden_wind_ros.nodes.poller import Poller
 from dryden_wind_ros.sitl import fleet
 from dryden_wind_ros.sitl.fleet import Vehicle
-from dryden_wind_ros.sitl.link import LinkLoop
+from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.session import RESTORE_WITHIN_S
 
 _WIND_PARAMETERS = tuple(

@@ -28,7 +28,7 @@ from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from dryden_wind_ros.sitl.link import Event, Level
+from dryden_wind_ros.sitl.events import Event, Level
 from dryden_wind_ros.sitl.state_file import StateFile
 
 SPEED, DIRECTION, DIRECTION_Z = 'SIM_WIND_SPD', 'SIM_WIND_DIR', 'SIM_WIND_DIR_Z'

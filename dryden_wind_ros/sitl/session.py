@@ -20,7 +20,9 @@ from dryden_wind_ros.gusts.flown_wind import FlownWind
 from dryden_wind_ros.gusts.tick_grid import tick_number
 from dryden_wind_ros.sitl import odometry, parameters
 from dryden_wind_ros.sitl.connection import ConnectionTarget
-from dryden_wind_ros.sitl.link import Event, Link, LinkLoop, LinkStatus
+from dryden_wind_ros.sitl.events import Event
+from dryden_wind_ros.sitl.link import Link, LinkStatus
+from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.odometry import Odometry, OdometryBuilder
 from dryden_wind_ros.sitl.parameters import (
     ParameterReader,

@@ -12,7 +12,7 @@ import threading
 import time
 
 from dryden_wind_ros.sitl.connection import parse_connection
-from dryden_wind_ros.sitl.link import LinkLoop
+from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.parameters import Wind
 from dryden_wind_ros.sitl.session import Session, SessionSettings
 
