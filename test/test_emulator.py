@@ -322,7 +322,7 @@ def test_unknown_parameter_default_is_refused_by_name() -> None:
         Pilot(VehicleConfig(parameters=(('SIM_WIND_SPEED', 1.0),)))
 
 
-@pytest.mark.parametrize('text', ['', '1,2,3', '1,2,3,x', '95,0,0,0', 'nan,0,0,0'])
+@pytest.mark.parametrize('text', ['', '1,2', '1,2,3,x', '1,2,3,4,5', '95,0,0,0', 'nan,0,0,0'])
 def test_bad_home_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match='home'):
         Home.parse(text)

@@ -414,6 +414,9 @@ def test_command_line_says_which_port_is_in_use() -> None:
     (['--speedup', '-1'], 'speedup -1.0'), (['--param', 'SIM_WIND_SPD'], 'NAME=VALUE'),
     (['--param', 'NOPE=1'], "no parameter 'NOPE'"), (['--vehicle', 'boat'], 'boat'),
     (['--connection', 'nowhere'], "connection 'nowhere'"), (['--home', '1,2'], 'LAT,LON'),
+    (['--home', '-91,0,0'], "'-91,0,0' is not on Earth"), (['--spacing', '-2'], '--spacing -2'),
+    (['--count', '3', '--home', '1,2,3', '--home', '2,2,3'], '--home is given 2 times for 3'),
+    (['--count', '2', '--home', '1,2,3', '--home', '2,2,3', '--spacing', '5'], '--spacing is for'),
     (['--count', '0'], '--count 0'), (['--sysid', '300'], 'sysid 300'),
     (['--defaults', '/no/such.parm'], '/no/such.parm')])
 def test_bad_options_are_refused_by_name(arguments: list[str], words: str,

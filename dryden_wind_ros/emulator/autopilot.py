@@ -18,8 +18,9 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from dryden_wind_ros.emulator.air import AIR_PARAMETERS, SitlAir
 from dryden_wind_ros.emulator.channel import Channel
 from dryden_wind_ros.emulator.config import VehicleConfig
+from dryden_wind_ros.emulator.dead_reckoning import DeadReckoning
 from dryden_wind_ros.emulator.encoders import (
-    ENCODERS,
+    encoders_of,
     gps_global_origin,
     home_position,
     parameter_value,
@@ -35,7 +36,7 @@ from dryden_wind_ros.emulator.parameters import (
     default_parameters,
 )
 from dryden_wind_ros.emulator.plan import FlightPlan
-from dryden_wind_ros.emulator.streams import STREAMS
+from dryden_wind_ros.emulator.streams import DEFAULT_INTERVAL_US, DEFAULT_MESSAGES
 
 INTERNAL_ERROR = 0x100000
 """What a lost parameter save raises."""
@@ -85,6 +86,8 @@ class Autopilot:
         self.flight = Flight(config, self.say)
         self.ekf = Ekf3(self.parameters, config.origin_after, config.seed * 1000 + boot, self.say)
         self.ekf.gps_enabled = self.parameters.get('SIM_GPS1_ENABLE', 1.0) != 0.0
+        self.reckoning = DeadReckoning(f'drift {config.seed} {boot}')
+        self.encoders = encoders_of(config)
         self.air = SitlAir(self.parameters, f'turbulence {config.seed} {boot}', config.ignore_wind)
         rate = min(max(int(self.parameters.get('SCHED_LOOP_RATE', config.loop_rate)), 50), 1000)
         self.loop_us = round(1_000_000 / rate)
@@ -107,9 +110,8 @@ class Autopilot:
         self.dcm_wind = (0.0, 0.0)
         for channel in self.channels:
             channel.mav.srcSystem = self.sysid
-            for ids in (*STREAMS.values(), (mavlink.MAVLINK_MSG_ID_HEARTBEAT,)):
-                for message_id in ids:
-                    channel.set_interval(message_id, 1_000_000, self.t_us)
+            for message_id in sorted(DEFAULT_MESSAGES):
+                channel.set_interval(message_id, DEFAULT_INTERVAL_US, self.t_us)
         self.say(_INFO, {'copter': 'ArduCopter', 'plane': 'ArduPlane', 'quadplane': 'ArduPlane'}
                  [config.kind] + ' V4.7.0-dev (embedded vehicle)')
         self.say(_INFO, 'ArduPilot Ready')
@@ -169,7 +171,7 @@ class Autopilot:
     # ------------------------------------------------------------------ simulation
 
     def _simulate(self, t_us: int) -> None:
-        flight, air = self.flight, self.air
+        flight, air, ekf = self.flight, self.air, self.ekf
         dt = PHYSICS_STEP_US * 1e-6
         while self.physics_us + PHYSICS_STEP_US <= t_us:
             self.physics_us += PHYSICS_STEP_US
@@ -182,11 +184,12 @@ class Autopilot:
                 # Nothing moves, but the airspeed sensor feels the wind
                 east, north, _ = air.at(0.0, False)
                 flight.stand(north, east)
-            self.ekf.step(now * 1e-6, flight)
+            ekf.step(now * 1e-6, flight)
+            self.reckoning.step(dt, flight, ekf.gps_age(now * 1e-6), not ekf.no_aiding,
+                                ekf.estimates_wind)
             self._supervise(dt)
             if self._truth is not None and now >= self._next_truth_us:
                 self._next_truth_us += 500_000
-                ekf = self.ekf
                 self._truth.write(f'{now * 1e-6:.3f},{ekf.phase},{ekf.v22:.6g},{ekf.v23:.6g},'
                                   f'{ekf.wind_north:.2f},{ekf.wind_east:.2f}\n')
 
@@ -320,7 +323,7 @@ class Autopilot:
 
     def _send_due(self, channel: Channel, t_us: int) -> None:
         for message_id in channel.fall_due(t_us):
-            message = ENCODERS[message_id](self)
+            message = self.encoders[message_id](self)
             if message is None:
                 continue
             if (message_id == mavlink.MAVLINK_MSG_ID_SYSTEM_TIME and self.config.clock_loss

@@ -20,6 +20,10 @@ LOOP_RATES = {'copter': 400, 'plane': 50, 'quadplane': 300}
 TAKEOFF_ALTITUDES = {'copter': 10.0, 'plane': 80.0, 'quadplane': 30.0}
 
 
+METRES_PER_1E7_DEGREES = 0.011131884502145034
+"""ArduPilot's length of 1e-7 degrees of latitude, m."""
+
+
 @dataclass(frozen=True)
 class Home:
     """Where the vehicle stands: degrees, degrees, m above sea level, degrees true."""
@@ -31,18 +35,30 @@ class Home:
 
     @classmethod
     def parse(cls, text: str) -> Home:
-        """Read SITL's ``LAT,LON,ALT,HEADING``."""
+        """Read SITL's ``LAT,LON,ALT,HEADING``; without a heading, the vehicle looks west."""
         try:
-            latitude, longitude, altitude, heading = (float(part) for part in text.split(','))
+            latitude, longitude, altitude, *rest = (float(part) for part in text.split(','))
+            heading, = rest or (cls.heading,)
         except ValueError:
             raise ValueError(
-                f'home {text!r} is not LAT,LON,ALT,HEADING (four numbers: degrees, degrees, '
-                'm, degrees)') from None
+                f'home {text!r} is not LAT,LON,ALT or LAT,LON,ALT,HEADING (numbers: degrees, '
+                'degrees, m, degrees)') from None
         home = cls(latitude, longitude, altitude, heading % 360.0)
         if not (abs(latitude) <= 90.0 and abs(longitude) <= 180.0
                 and math.isfinite(altitude) and math.isfinite(home.heading)):
             raise ValueError(f'home {text!r} is not on Earth')
         return home
+
+    def moved(self, north: float, east: float) -> Home:
+        """Return the place so many metres north and east of here, same height and heading."""
+        latitude, longitude = self.degrees_at(north, east)
+        return Home(latitude, longitude, self.altitude, self.heading)
+
+    def degrees_at(self, north: float, east: float) -> tuple[float, float]:
+        """Return latitude and longitude so many metres north and east of here."""
+        degrees_per_metre = 1e-7 / METRES_PER_1E7_DEGREES
+        return (self.latitude + north * degrees_per_metre,
+                self.longitude + east * degrees_per_metre / math.cos(math.radians(self.latitude)))
 
 
 @dataclass(frozen=True)
@@ -67,6 +83,8 @@ class VehicleConfig:
         What the vehicle does by itself.
     takeoff_altitude : float, optional
         m above home; 10 (copter), 80 (plane) or 30 (quadplane) unless given.
+    home : Home
+        Where it stands when it boots, and where EKF3 gets its origin.
     parameters : tuple of (str, float)
         Defaults that replace the built-in ones (they are not saved).
     eeprom : Path, optional

@@ -1,6 +1,7 @@
 """What the embedded vehicle says of itself: one function a MAVLink message.
 
 Each takes the vehicle and returns the message, or None where there is nothing to be said yet.
+SIM_STATE tells the truth; what an autopilot cannot know, the others say as EKF3 has it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from dryden_wind_ros.emulator.config import Home
-from dryden_wind_ros.emulator.flight import Motion
+from dryden_wind_ros.emulator.config import Home, VehicleConfig
+from dryden_wind_ros.emulator.flight import GRAVITY, Flight, Motion
 from dryden_wind_ros.emulator.modes import GUIDED_MODES
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 EPOCH_US = 1767225600_000000
 """GPS time at boot: 2026-01-01T00:00:00Z, so that a flight can be repeated."""
-
-_METRES_PER_1E7 = 0.011131884502145034
 
 
 def heartbeat(vehicle: Autopilot) -> Any:
@@ -55,17 +54,25 @@ def system_time(vehicle: Autopilot) -> Any:
 
 
 def _position(vehicle: Autopilot) -> tuple[float, float, float]:
-    """North, east, up now: the physics' last step, carried on to this loop tick."""
+    """True north, east, up now: the physics' last step, carried on to this loop tick."""
     flight = vehicle.flight
     ahead = (vehicle.t_us - vehicle.physics_us) * 1e-6
     return (flight.north + flight.v_north * ahead, flight.east + flight.v_east * ahead,
             flight.up + flight.v_up * ahead)
 
 
+def _estimate(vehicle: Autopilot) -> tuple[float, float, float, float, float]:
+    """North, east, up, and the velocity north and east, as EKF3 has them."""
+    flight, error = vehicle.flight, vehicle.reckoning
+    north, east, up = _position(vehicle)
+    ahead = (vehicle.t_us - vehicle.physics_us) * 1e-6
+    return (north + error.north + error.v_north * ahead, east + error.east + error.v_east * ahead,
+            up, flight.v_north + error.v_north, flight.v_east + error.v_east)
+
+
 def _latitude_longitude(home: Home, north: float, east: float) -> tuple[int, int]:
-    return (round(home.latitude * 1e7 + north / _METRES_PER_1E7),
-            round(home.longitude * 1e7 + east / _METRES_PER_1E7
-                  / math.cos(math.radians(home.latitude))))
+    latitude, longitude = home.degrees_at(north, east)
+    return round(latitude * 1e7), round(longitude * 1e7)
 
 
 def gps_raw_int(vehicle: Autopilot) -> Any:
@@ -85,57 +92,75 @@ def gps_raw_int(vehicle: Autopilot) -> Any:
 
 def attitude(vehicle: Autopilot) -> Any:
     flight = vehicle.flight
-    yaw = (flight.yaw + math.pi) % (2.0 * math.pi) - math.pi
     return mavlink.MAVLink_attitude_message(
-        vehicle.time_boot_ms, flight.roll, flight.pitch, yaw, flight.roll_rate,
+        vehicle.time_boot_ms, flight.roll, flight.pitch, _signed(flight.yaw), flight.roll_rate,
         flight.pitch_rate, flight.yaw_rate)
+
+
+def _quaternion(flight: Flight) -> tuple[float, float, float, float]:
+    half = [(math.cos(a / 2.0), math.sin(a / 2.0))
+            for a in (flight.roll, flight.pitch, flight.yaw)]
+    (cr, sr), (cp, sp), (cy, sy) = half
+    return (cr * cp * cy + sr * sp * sy, sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy, cr * cp * sy - sr * sp * cy)
 
 
 def attitude_quaternion(vehicle: Autopilot) -> Any:
     flight = vehicle.flight
-    half = [(math.cos(a / 2.0), math.sin(a / 2.0))
-            for a in (flight.roll, flight.pitch, flight.yaw)]
-    (cr, sr), (cp, sp), (cy, sy) = half
     return mavlink.MAVLink_attitude_quaternion_message(
-        vehicle.time_boot_ms, cr * cp * cy + sr * sp * sy, sr * cp * cy - cr * sp * sy,
-        cr * sp * cy + sr * cp * sy, cr * cp * sy - sr * sp * cy,
-        flight.roll_rate, flight.pitch_rate, flight.yaw_rate)
+        vehicle.time_boot_ms, *_quaternion(flight), flight.roll_rate, flight.pitch_rate,
+        flight.yaw_rate)
+
+
+def sim_state(vehicle: Autopilot) -> Any:
+    """Return the truth. It carries no time: it belongs to the SYSTEM_TIME sent beside it."""
+    flight, home = vehicle.flight, vehicle.config.home
+    north, east, up = _position(vehicle)
+    latitude, longitude = _latitude_longitude(home, north, east)
+    sin_roll, cos_roll = math.sin(flight.roll), math.cos(flight.roll)
+    sin_pitch, cos_pitch = math.sin(flight.pitch), math.cos(flight.pitch)
+    return mavlink.MAVLink_sim_state_message(
+        *_quaternion(flight), flight.roll, flight.pitch, _signed(flight.yaw),
+        GRAVITY * sin_pitch, -GRAVITY * sin_roll * cos_pitch, -GRAVITY * cos_roll * cos_pitch,
+        flight.roll_rate, flight.pitch_rate, flight.yaw_rate,
+        latitude * 1e-7, longitude * 1e-7, home.altitude + up, 0.0, 0.0,
+        flight.v_north, flight.v_east, 0.0 - flight.v_up, latitude, longitude)
 
 
 def local_position_ned(vehicle: Autopilot) -> Any:
-    if not vehicle.ekf.has_origin:
+    if not vehicle.ekf.has_origin or vehicle.ekf.no_aiding:
         return None
-    flight = vehicle.flight
-    north, east, up = _position(vehicle)
+    north, east, up, v_north, v_east = _estimate(vehicle)
     return mavlink.MAVLink_local_position_ned_message(
-        vehicle.time_boot_ms, north, east, 0.0 - up, flight.v_north, flight.v_east,
-        0.0 - flight.v_up)
+        vehicle.time_boot_ms, north, east, 0.0 - up, v_north, v_east, 0.0 - vehicle.flight.v_up)
 
 
 def global_position_int(vehicle: Autopilot) -> Any:
-    flight = vehicle.flight
-    north, east, up = _position(vehicle)
-    latitude = longitude = 0
+    flight, home = vehicle.flight, vehicle.config.home
+    north, east, up, v_north, v_east = _estimate(vehicle)
+    latitude = longitude = altitude = 0
     if vehicle.ekf.has_origin:
-        latitude, longitude = _latitude_longitude(vehicle.config.home, north, east)
+        latitude, longitude = _latitude_longitude(home, north, east)
+        altitude = round((home.altitude + up) * 1000.0)
     return mavlink.MAVLink_global_position_int_message(
-        vehicle.time_boot_ms, latitude, longitude,
-        round((vehicle.config.home.altitude + up) * 1000.0) if vehicle.ekf.has_origin else 0,
-        round(up * 1000.0), _centi(flight.v_north), _centi(flight.v_east), _centi(-flight.v_up),
+        vehicle.time_boot_ms, latitude, longitude, altitude,
+        round(up * 1000.0), _centi(v_north), _centi(v_east), _centi(-flight.v_up),
         round(math.degrees(flight.yaw) % 360.0 * 100.0) % 36000)
 
 
 def vfr_hud(vehicle: Autopilot) -> Any:
     flight, ekf = vehicle.flight, vehicle.ekf
+    _, _, up, v_north, v_east = _estimate(vehicle)
+    ground_speed = math.hypot(v_north, v_east)
     if ekf.airspeed_used(flight):
         airspeed = flight.airspeed
     elif ekf.estimates_wind:
-        airspeed = math.hypot(flight.v_north - ekf.wind_north, flight.v_east - ekf.wind_east)
+        airspeed = math.hypot(v_north - ekf.wind_north, v_east - ekf.wind_east)
     else:
-        airspeed = flight.ground_speed
+        airspeed = ground_speed
     return mavlink.MAVLink_vfr_hud_message(
-        airspeed, flight.ground_speed, int(math.degrees(flight.yaw) % 360.0),
-        int(flight.throttle), vehicle.config.home.altitude + _position(vehicle)[2], flight.v_up)
+        airspeed, ground_speed, int(math.degrees(flight.yaw) % 360.0),
+        int(flight.throttle), vehicle.config.home.altitude + up, flight.v_up)
 
 
 def ekf_status_report(vehicle: Autopilot) -> Any:
@@ -192,6 +217,10 @@ def parameter_value(vehicle: Autopilot, name: str, index: int = 65535) -> Any:
         name.encode(), table.values[name], table.types[name], len(table.names), index)
 
 
+def _signed(angle: float) -> float:
+    return (angle + math.pi) % (2.0 * math.pi) - math.pi
+
+
 def _centi(speed: float) -> int:
     return round(min(max(speed * 100.0, -32768.0), 32767.0))
 
@@ -203,6 +232,7 @@ ENCODERS: dict[int, Callable[[Autopilot], Any]] = {
     mavlink.MAVLINK_MSG_ID_GPS_RAW_INT: gps_raw_int,
     mavlink.MAVLINK_MSG_ID_ATTITUDE: attitude,
     mavlink.MAVLINK_MSG_ID_ATTITUDE_QUATERNION: attitude_quaternion,
+    mavlink.MAVLINK_MSG_ID_SIM_STATE: sim_state,
     mavlink.MAVLINK_MSG_ID_LOCAL_POSITION_NED: local_position_ned,
     mavlink.MAVLINK_MSG_ID_GLOBAL_POSITION_INT: global_position_int,
     mavlink.MAVLINK_MSG_ID_VFR_HUD: vfr_hud,
@@ -214,3 +244,9 @@ ENCODERS: dict[int, Callable[[Autopilot], Any]] = {
     mavlink.MAVLINK_MSG_ID_HOME_POSITION: home_position,
     mavlink.MAVLINK_MSG_ID_GPS_GLOBAL_ORIGIN: gps_global_origin,
 }
+
+
+def encoders_of(config: VehicleConfig) -> dict[int, Callable[[Autopilot], Any]]:
+    """Return the messages that this vehicle has; one that is no simulator has no SIM_STATE."""
+    return {message_id: encode for message_id, encode in ENCODERS.items()
+            if config.simulator or encode is not sim_state}

@@ -117,6 +117,10 @@ class Ekf3:
         """Whether the filter holds a constant position (flag 128)."""
         return self._no_aiding
 
+    def gps_age(self, t: float) -> float:
+        """Return the seconds since a GPS sample was accepted; infinite before the first."""
+        return t - self._last_gps
+
     # ------------------------------------------------------------------ time step
 
     def step(self, t: float, flight: Flight) -> None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from dryden_wind_ros.emulator.channel import Channel
-from dryden_wind_ros.emulator.encoders import ENCODERS, autopilot_version, parameter_value
+from dryden_wind_ros.emulator.encoders import autopilot_version, parameter_value
 from dryden_wind_ros.emulator.flight import CLIMB_RATE, Motion, Vtol
 from dryden_wind_ros.emulator.modes import STICK_MODES
 from dryden_wind_ros.emulator.parameters import SetOutcome
-from dryden_wind_ros.emulator.streams import STREAMS
+from dryden_wind_ros.emulator.streams import DEFAULT_INTERVAL_US, DEFAULT_MESSAGES, STREAMS
 
 if TYPE_CHECKING:
     from dryden_wind_ros.emulator.autopilot import Autopilot
@@ -177,7 +177,7 @@ def _command(vehicle: Autopilot, channel: Channel, message: Any, altitude: float
 def _do_set_message_interval(vehicle: Autopilot, channel: Channel, message: Any, _: float) -> int:
     message_id = _whole(message.param1)
     interval = message.param2
-    if message_id not in ENCODERS:
+    if message_id not in vehicle.encoders:
         vehicle.say(WARNING, f'No ap_message for mavlink id ({message_id})')
         return DENIED
     if not math.isfinite(interval) or interval > 3.6e9:
@@ -187,15 +187,14 @@ def _do_set_message_interval(vehicle: Autopilot, channel: Channel, message: Any,
                              'Increase SCHED_LOOP_RATE')
         return DENIED
     if interval == 0.0:
-        interval = 1_000_000 if any(
-            message_id in ids for ids in STREAMS.values()) or message_id == 0 else -1
+        interval = DEFAULT_INTERVAL_US if message_id in DEFAULT_MESSAGES else -1
     channel.set_interval(message_id, round(interval), vehicle.t_us)
     return ACCEPTED
 
 
 def _do_get_message_interval(vehicle: Autopilot, channel: Channel, message: Any, _: float) -> int:
     message_id = _whole(message.param1)
-    if message_id not in ENCODERS:
+    if message_id not in vehicle.encoders:
         return FAILED
     channel.send(mavlink.MAVLink_message_interval_message(
         message_id, channel.intervals.get(message_id, -1)))
@@ -203,7 +202,7 @@ def _do_get_message_interval(vehicle: Autopilot, channel: Channel, message: Any,
 
 
 def _do_request_message(vehicle: Autopilot, channel: Channel, message: Any, _: float) -> int:
-    encode = ENCODERS.get(_whole(message.param1))
+    encode = vehicle.encoders.get(_whole(message.param1))
     answer = encode(vehicle) if encode is not None else None
     if answer is None:
         return FAILED

@@ -17,3 +17,9 @@ STREAMS: dict[int, tuple[int, ...]] = {
         mavlink.MAVLINK_MSG_ID_SYSTEM_TIME, mavlink.MAVLINK_MSG_ID_WIND,
         mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT),
 }
+
+DEFAULT_INTERVAL_US = 1_000_000
+DEFAULT_MESSAGES: frozenset[int] = frozenset((
+    mavlink.MAVLINK_MSG_ID_HEARTBEAT, mavlink.MAVLINK_MSG_ID_GPS_GLOBAL_ORIGIN,
+    *(message_id for ids in STREAMS.values() for message_id in ids)))
+"""What is sent at DEFAULT_INTERVAL_US unless somebody asks otherwise."""
