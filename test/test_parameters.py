@@ -21,8 +21,10 @@ from support.vehicle import Emulator, Probe, Process, free_instance
 
 from dryden_wind_ros.sitl.connection import parse_connection
 from dryden_wind_ros.sitl.loop import LinkLoop
-from dryden_wind_ros.sitl.parameters import Phase, Wind, validate_name, validate_value
+from dryden_wind_ros.sitl.parameter_reader import validate_name, validate_value
+from dryden_wind_ros.sitl.parameters import Phase
 from dryden_wind_ros.sitl.session import Session, SessionSettings
+from dryden_wind_ros.sitl.sim_wind import Wind
 from dryden_wind_ros.sitl.state_file import StateFile, state_directory, vehicle_key
 
 #: As the user left them; none is a default of SITL's, none is anything that we write.

@@ -19,7 +19,7 @@ from dryden_wind_ros.ekf.phase import EkfWindState, WindPhaseMonitor, wind_error
 from dryden_wind_ros.gusts.flown_wind import FlownWind
 from dryden_wind_ros.gusts.frames import from_direction
 from dryden_wind_ros.gusts.sitl_wind import sitl_wind_enu
-from dryden_wind_ros.sitl.parameters import Wind
+from dryden_wind_ros.sitl.sim_wind import Wind
 
 #: Parameters of the vehicle that phases and advice make use of.
 PARAMETERS = tuple(sorted({*PHASE_PARAMETERS, *advice.PARAMETERS}))

@@ -33,13 +33,14 @@ from dryden_wind_ros.sitl.events import Event, Level
 from dryden_wind_ros.sitl.link import LinkState, LinkStatus
 from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.odometry import Odometry
-from dryden_wind_ros.sitl.parameters import ParametersStatus, Phase, Wind
+from dryden_wind_ros.sitl.parameters import ParametersStatus, Phase
 from dryden_wind_ros.sitl.session import (
     EKF_INTERVALS,
     RESTORE_WITHIN_S,
     Session,
     SessionSettings,
 )
+from dryden_wind_ros.sitl.sim_wind import Wind
 from dryden_wind_ros.sitl.wind_effect import Effect, WindEffectMonitor
 
 PARAMETERS = (

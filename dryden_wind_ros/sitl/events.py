@@ -48,6 +48,11 @@ class Notices:
     def __contains__(self, key: str) -> bool:
         return key in self._problems
 
+    def restart(self, where: str) -> None:
+        """Forget all problems, and begin every text with `where`."""
+        self.where = where
+        self._problems.clear()
+
     def tell(self, level: Level, text: str) -> None:
         """Tell something; the same again and again (refused, every few seconds) is said once."""
         text = f'{self.where}: {text}'

@@ -18,18 +18,15 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from dryden_wind_ros.gusts.flown_wind import FlownWind
 from dryden_wind_ros.gusts.tick_grid import tick_number
-from dryden_wind_ros.sitl import odometry, parameters
+from dryden_wind_ros.sitl import odometry, parameter_reader
 from dryden_wind_ros.sitl.connection import ConnectionTarget
 from dryden_wind_ros.sitl.events import Event
 from dryden_wind_ros.sitl.link import Link, LinkStatus
 from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.odometry import Odometry, OdometryBuilder
-from dryden_wind_ros.sitl.parameters import (
-    ParameterReader,
-    ParametersStatus,
-    Wind,
-    WindParameters,
-)
+from dryden_wind_ros.sitl.parameter_reader import ParameterReader
+from dryden_wind_ros.sitl.parameters import ParametersStatus, WindParameters
+from dryden_wind_ros.sitl.sim_wind import Wind
 from dryden_wind_ros.sitl.state_file import StateFile, state_directory, vehicle_key
 
 _SYSTEM_TIME = mavlink.MAVLINK_MSG_ID_SYSTEM_TIME
@@ -122,7 +119,7 @@ class Session:
         self.link = Link(
             target, on_message=self._message, on_event=on_event, on_vehicle=self._vehicle,
             system_id=settings.system_id, source_system=settings.source_system, intervals=wishes,
-            wanted=(*parameters.MESSAGES, mavlink.MAVLINK_MSG_ID_STATUSTEXT))
+            wanted=(*parameter_reader.MESSAGES, mavlink.MAVLINK_MSG_ID_STATUSTEXT))
         self.flown = FlownWind()
         self.parameters = WindParameters(
             self.link.send, on_event, settings.time_constant, on_sent=self._sent)
@@ -229,7 +226,7 @@ class Session:
                 self.flown.advance(milliseconds / 1000)
                 if self._on_tick is not None:
                     self._on_tick(milliseconds)
-        elif ident in parameters.MESSAGES:
+        elif ident in parameter_reader.MESSAGES:
             self.parameters.on_message(message, time.monotonic())
             self.reader.on_message(message)
             if ident == mavlink.MAVLINK_MSG_ID_PARAM_VALUE and not self.parameters.writing:

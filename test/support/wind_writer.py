@@ -13,8 +13,8 @@ import time
 
 from dryden_wind_ros.sitl.connection import parse_connection
 from dryden_wind_ros.sitl.loop import LinkLoop
-from dryden_wind_ros.sitl.parameters import Wind
 from dryden_wind_ros.sitl.session import Session, SessionSettings
+from dryden_wind_ros.sitl.sim_wind import Wind
 
 
 def main() -> None:
