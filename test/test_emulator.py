@@ -101,6 +101,23 @@ def test_interval_minus_one_stops_a_message_and_zero_brings_the_default_back() -
     assert set(spacings(pilot, 4.0)) == {1000}
 
 
+def test_a_stream_that_is_asked_for_undoes_the_intervals_of_its_messages() -> None:
+    """As MAVProxy does every 15 s; EXTENDED_SYS_STATE is in no stream and stays."""
+    pilot = copter()
+    extended = mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE
+    assert pilot.ask(SYSTEM_TIME, 0.025) == ACCEPTED
+    assert pilot.ask(extended, 0.1) == ACCEPTED
+    pilot.send(mavlink.MAVLink_request_data_stream_message(
+        1, 1, mavlink.MAV_DATA_STREAM_ALL, 4, 1))
+    pilot.run(0.1)
+    assert set(spacings(pilot, 3.0)) == {250}
+    assert len([m for m in pilot.run(3.0) if m.get_type() == 'EXTENDED_SYS_STATE']) == 30
+    assert pilot.ask(SYSTEM_TIME, 0.025) == ACCEPTED
+    assert set(spacings(pilot, 3.0)) == {25}
+    assert pilot.ask(SYSTEM_TIME, 0.0) == ACCEPTED
+    assert set(spacings(pilot, 3.0)) == {250}
+
+
 def test_default_streams_are_1_hz_and_extended_sys_state_is_in_none() -> None:
     pilot = copter(origin_after=0.5)
     pilot.run(2.0)

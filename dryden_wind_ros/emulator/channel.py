@@ -6,6 +6,8 @@ from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
+from dryden_wind_ros.emulator.streams import DEFAULT_INTERVAL_US, DEFAULT_MESSAGES, STREAMS
+
 _MAX_INPUT = 1 << 16
 
 
@@ -20,6 +22,8 @@ class Channel:
         self.connected = False
         self.mav = mavlink.MAVLink(None, 1, 1)
         self.intervals: dict[int, int] = {}
+        #: Interval of each stream's messages where nothing else was asked, us; 0: not sent.
+        self.stream_intervals: dict[int, int] = {}
         self.due: dict[int, int] = {}
         self.list_position: int | None = None
         self._parser = self._new_parser()
@@ -73,6 +77,13 @@ class Channel:
         self._input_size = 0
         self._output.clear()
         self.list_position = None
+
+    def default_interval(self, message_id: int) -> int:
+        """Return the interval of a message where nobody asked for one, us; 0: it is not sent."""
+        for stream, messages in STREAMS.items():
+            if message_id in messages:
+                return self.stream_intervals.get(stream, DEFAULT_INTERVAL_US)
+        return DEFAULT_INTERVAL_US if message_id in DEFAULT_MESSAGES else 0
 
     def set_interval(self, message_id: int, interval_us: int, t_us: int) -> None:
         """Send a message every so many microseconds from ``t_us`` on; 0 and less: no longer."""

@@ -17,7 +17,7 @@ from dryden_wind_ros.emulator.encoders import autopilot_version, parameter_value
 from dryden_wind_ros.emulator.flight import CLIMB_RATE, Motion, Vtol
 from dryden_wind_ros.emulator.modes import STICK_MODES
 from dryden_wind_ros.emulator.parameters import SetOutcome
-from dryden_wind_ros.emulator.streams import DEFAULT_INTERVAL_US, DEFAULT_MESSAGES, STREAMS
+from dryden_wind_ros.emulator.streams import STREAMS
 
 if TYPE_CHECKING:
     from dryden_wind_ros.emulator.autopilot import Autopilot
@@ -118,7 +118,9 @@ def _on_request_data_stream(vehicle: Autopilot, channel: Channel, message: Any) 
                {message.req_stream_id: STREAMS.get(message.req_stream_id, ())})
     fastest = 1_000_000 / (vehicle.loop_us / 0.8)
     interval = round(1_000_000 / min(rate, fastest)) if rate else 0
-    for ids in streams.values():
+    for stream, ids in streams.items():
+        # From now on this is also the default that an interval of 0 goes back to
+        channel.stream_intervals[stream] = interval
         for message_id in ids:
             channel.set_interval(message_id, interval, vehicle.t_us)
 
@@ -187,7 +189,7 @@ def _do_set_message_interval(vehicle: Autopilot, channel: Channel, message: Any,
                              'Increase SCHED_LOOP_RATE')
         return DENIED
     if interval == 0.0:
-        interval = DEFAULT_INTERVAL_US if message_id in DEFAULT_MESSAGES else -1
+        interval = channel.default_interval(message_id)
     channel.set_interval(message_id, round(interval), vehicle.t_us)
     return ACCEPTED
 
