@@ -66,6 +66,8 @@ PARTS: list[Part] = [
     Part('model', 'DrydenGust.step against its bare arithmetic', 'gusts', 'run_model', False),
     Part('fleet', 'DrydenGustFleet.step against a loop over DrydenGust', 'gusts', 'run_fleet',
          False),
+    Part('field', 'TurbulenceField.gust against bare sines and cosines', 'field', 'run_field',
+         False),
     Part('phase', 'WindPhaseMonitor per message, against decoding it', 'phase', 'run_phase',
          False),
     Part('latency', 'clock in to PARAM_SET out, against a bare relay', 'relay', 'run_latency'),
