@@ -39,6 +39,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dryden_wind_ros.gusts.draws import NormalBlocks, skip_draws
+from dryden_wind_ros.gusts.inputs import (
+    FloatFunctions,
+    check_numbers,
+    check_seed,
+    lowest,
+    number_or_row,
+)
+
 FT_PER_M = 1.0 / 0.3048
 """Feet in a metre, as method ``exact`` has it."""
 
@@ -108,7 +117,7 @@ def low_altitude_scales(height: float, mean_wind: float) -> TurbulenceScales:
     >>> round(scales.sigma_u, 3), round(scales.length_u, 2)
     (1.511, 67.37)
     """
-    _check(height=height, mean_wind=mean_wind)
+    check_numbers(height=height, mean_wind=mean_wind)
     height_ft = min(max(height, MIN_HEIGHT_M) * FT_PER_M, MAX_HEIGHT_FT)
     power = (0.177 + 0.000823 * height_ft) ** 0.4
     sigma_w = 0.1 * mean_wind
@@ -154,7 +163,7 @@ class DrydenGust:
     __slots__ = ('_euler', '_gauss', '_random', '_t', '_u', '_v', '_w', 'method')
 
     def __init__(self, seed: int | None = None, method: str = 'exact') -> None:
-        _check_seed(seed)
+        check_seed(seed)
         _check_method(method)
         self.method = method
         self._euler = method == 'euler'
@@ -198,7 +207,7 @@ class DrydenGust:
         """
         # One sum finds every NaN and infinity in a tenth of the time of four calls.
         if (t + mean_wind + height + airspeed) * 0.0 != 0.0 or mean_wind < 0.0:
-            _check(t=t, mean_wind=mean_wind, height=height, airspeed=airspeed)
+            check_numbers(t=t, mean_wind=mean_wind, height=height, airspeed=airspeed)
         last = self._t
         self._t = t
         if last is None or t <= last or mean_wind == 0.0:
@@ -256,18 +265,7 @@ class DrydenGust:
         """
         if steps < 0:
             raise ValueError(f'steps is {steps}; it must not be negative')
-        draws = 3 * steps
-        # gauss() makes two draws of one pair of uniform numbers and keeps the second.
-        if draws and getattr(self._random, 'gauss_next', None) is not None:
-            self._gauss(0.0, 1.0)
-            draws -= 1
-        words = 4 * (draws // 2)  # each uniform number takes two 32-bit words of the generator
-        while words > 0:
-            block = min(words, 1 << 20)
-            self._random.getrandbits(32 * block)
-            words -= block
-        if draws % 2:
-            self._gauss(0.0, 1.0)
+        skip_draws(self._random, 3 * steps)
 
 
 class DrydenGustFleet:
@@ -311,11 +309,11 @@ class DrydenGustFleet:
         for seed in seeds:
             if seed is None:
                 raise TypeError('seed is None; a fleet needs an integer for every vehicle')
-            _check_seed(seed)
+            check_seed(seed)
         _check_method(method)
         self.method = method
         self._factors = _euler_factors if method == 'euler' else _exact_factors
-        self._draws = _NormalBlocks(seeds)
+        self._draws = NormalBlocks(seeds)
         self._t: float | FloatArray = math.nan
         self._state: FloatArray = np.zeros((3, len(seeds)))
 
@@ -351,19 +349,19 @@ class DrydenGustFleet:
             is unchanged.
         """
         n = len(self)
-        now = _number_or_row('t', t, n)
-        wind = _number_or_row('mean_wind', mean_wind, n)
-        height = _number_or_row('height', height, n)
-        airspeed = _number_or_row('airspeed', airspeed, n)
-        lowest_wind = _lowest(wind)
+        now = number_or_row('t', t, n)
+        wind = number_or_row('mean_wind', mean_wind, n)
+        height = number_or_row('height', height, n)
+        airspeed = number_or_row('airspeed', airspeed, n)
+        lowest_wind = lowest(wind)
         if lowest_wind < 0.0:
             raise ValueError(f'mean_wind is {lowest_wind} m/s; it must not be negative')
         dt = now - self._t  # NaN at the first call, which compares false below
         self._t = now if isinstance(now, float) else now.copy()
-        if lowest_wind > 0.0 and _lowest(dt) > 0.0:
+        if lowest_wind > 0.0 and lowest(dt) > 0.0:
             floats = (isinstance(dt, float) and isinstance(wind, float)
                       and isinstance(height, float) and isinstance(airspeed, float))
-            fn = _FloatFunctions if floats else np
+            fn = FloatFunctions if floats else np
             _advance(self._state, self._factors(fn, dt, wind, height, airspeed), self._draws.take())
         else:
             self._step_some(dt, wind, height, airspeed)
@@ -387,16 +385,6 @@ def _advance(state: FloatArray, factors: _Factors, draws: FloatArray) -> None:
         x *= decay
         n *= gain
         x += n
-
-
-class _FloatFunctions:
-    """What the factors below take from NumPy, for floats: NumPy needs ten times as long for one."""
-
-    exp = staticmethod(math.exp)
-    log = staticmethod(math.log)
-    sqrt = staticmethod(math.sqrt)
-    minimum = staticmethod(min)
-    maximum = staticmethod(max)
 
 
 def _exact_factors(fn: Any, dt: Any, wind: Any, height: Any, airspeed: Any) -> _Factors:
@@ -431,165 +419,6 @@ def _euler_factors(fn: Any, dt: Any, wind: Any, height: Any, airspeed: Any) -> _
     return ((1.0 - a_u, sigma_u * fn.sqrt(2.0 * a_u)),
             (1.0 - a_v, sigma_u * fn.sqrt(2.0 * a_v)),
             (1.0 - a_w, sigma_w * fn.sqrt(2.0 * a_w)))
-
-
-class _NormalBlocks:
-    """The draws of ``random.Random(seed).gauss(0, 1)`` for many seeds, made in blocks.
-
-    As long as every vehicle has taken equally many triples, one number says how far they are; else
-    every vehicle has a place of its own and fills its part of the block when it gets to its end.
-    """
-
-    CHUNK = 16  # vehicles made together: their numbers fit the processor's cache
-
-    def __init__(self, seeds: Sequence[int]) -> None:
-        n = len(seeds)
-        self._generators = np.array([_numpy_twister(int(seed)) for seed in seeds], dtype=object)
-        # Even, so that a block holds whole pairs; long blocks cost less, at most 32 MB.
-        self._steps = max(8, min(512, 2_000_000 // (3 * n) * 2))
-        self._block: FloatArray = np.empty((3 * self._steps, n))
-        # Kept, because the system takes fresh memory of this size back and clears it each time.
-        self._uniform: FloatArray = np.empty((self.CHUNK, 3 * self._steps))
-        self._scratch: FloatArray = np.empty((6, self.CHUNK, 3 * self._steps // 2))
-        self._place = self._steps  # of the next triple of all vehicles, if in step
-        self._places: npt.NDArray[np.int64] | None = None  # of each vehicle if not in step
-
-    def take(self) -> FloatArray:
-        """Return the next triple of every vehicle, shape (3, N)."""
-        if self._places is not None:
-            return self.take_of(np.arange(len(self._generators)))
-        if self._place == self._steps:
-            n = len(self._generators)
-            for start in range(0, n, self.CHUNK):
-                self._fill(slice(start, start + self.CHUNK))
-            self._place = 0
-        first = 3 * self._place
-        self._place += 1
-        return self._block[first:first + 3]
-
-    def take_of(self, rows: npt.NDArray[np.int64]) -> FloatArray:
-        """Return the next triple of the chosen vehicles, shape (3, number chosen)."""
-        if self._places is None:
-            self._places = np.full(len(self._generators), self._place)
-        used_up = rows[self._places[rows] == self._steps]
-        for start in range(0, used_up.size, self.CHUNK):
-            self._fill(used_up[start:start + self.CHUNK])
-        self._places[used_up] = 0
-        triples: FloatArray = self._block[3 * self._places[rows] + np.arange(3)[:, None], rows]
-        self._places[rows] += 1
-        if (self._places == self._places[0]).all():
-            self._place = int(self._places[0])
-            self._places = None
-        return triples
-
-    def _fill(self, rows: slice | npt.NDArray[np.int64]) -> None:
-        """Make the next block of draws of some vehicles."""
-        generators = self._generators[rows]
-        uniform = self._uniform[:generators.size]
-        turns, radius, *rest = self._scratch[:, :generators.size]
-        for line, generator in zip(uniform, generators, strict=True):
-            generator.random(out=line)
-        # CPython's gauss(): angle from the first number of a pair, radius from the second; the
-        # cosine is returned first and the sine is kept for the next call.
-        turns[...] = uniform[:, 0::2]
-        np.subtract(1.0, uniform[:, 1::2], out=radius)
-        np.log(radius, out=radius)
-        np.multiply(radius, -2.0, out=radius)
-        np.sqrt(radius, out=radius)
-        cosine, sine = _cos_sin_of_turns(turns, rest)
-        cosine *= radius
-        sine *= radius
-        self._block[0::2, rows] = cosine.T
-        self._block[1::2, rows] = sine.T
-
-
-# sqrt(2) sin(pi x) / x as a polynomial in x^2, for x between -1/4 and 1/4, interpolated at the
-# zeros of the Chebyshev polynomial: the error is below 1e-16. Arrays, as NumPy takes them faster
-# than floats.
-_SINE = tuple(np.array(c) for c in (
-    4.442882938158366, -7.308249499995417, 3.606476571465091, -0.84748802427557,
-    0.1161718022872845, -0.01042278448318745, 0.0006527046093506783))
-
-
-def _cos_sin_of_turns(turns: FloatArray,
-                      scratch: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Return cosine and sine of angles given in turns, from 0 to 1, to about 1e-15.
-
-    NumPy has no fast sine and cosine of doubles on most processors; this takes a third of their
-    time. With d = 1/2 - turns and x = |d| - 1/4, the cosine is sin(2 pi x), and the sine is
-    cos(2 pi x) with the sign of d. Both come from s = sqrt(2) sin(pi x), half the angle:
-    sin(2 pi x) = s sqrt(2 - s^2) and cos(2 pi x) = 1 - s^2.
-
-    Parameters
-    ----------
-    turns : ndarray
-    scratch : sequence of ndarray, shape (4,)
-        Arrays of the shape of `turns` to work in; what is returned lies in two of them.
-    """
-    d, x, square, s = scratch
-    np.subtract(0.5, turns, out=d)
-    np.abs(d, out=x)
-    x -= 0.25
-    np.multiply(x, x, out=square)
-    np.multiply(square, _SINE[-1], out=s)
-    for coefficient in _SINE[-2:0:-1]:
-        s += coefficient
-        s *= square
-    s += _SINE[0]
-    s *= x
-    np.multiply(s, s, out=square)
-    sine = np.subtract(1.0, square, out=x)
-    np.copysign(sine, d, out=sine)
-    np.subtract(2.0, square, out=square)
-    np.sqrt(square, out=square)
-    s *= square
-    return s, sine
-
-
-def _numpy_twister(seed: int) -> np.random.Generator:
-    """Return NumPy's Mersenne Twister in the state of ``random.Random(seed)``."""
-    state = random.Random(seed).getstate()[1]
-    twister = np.random.MT19937()
-    twister.state = {
-        'bit_generator': 'MT19937',
-        'state': {'key': np.array(state[:-1], dtype=np.uint32), 'pos': state[-1]}}
-    return np.random.Generator(twister)
-
-
-def _number_or_row(name: str, value: npt.ArrayLike, n: int) -> float | FloatArray:
-    """Return a float, or an array of shape (n,); all finite."""
-    if isinstance(value, (float, int)):
-        number = float(value)
-        if not math.isfinite(number):
-            raise ValueError(f'{name} is {number}; it must be a finite number')
-        return number
-    array = np.asarray(value, dtype=np.float64)
-    if array.ndim == 0:
-        return _number_or_row(name, float(array), n)
-    if array.shape != (n,):
-        raise ValueError(f'{name} has the shape {array.shape}; it must be one number or ({n},)')
-    # The sum of squares finds every NaN and infinity in a third of the time of isfinite().all().
-    if not math.isfinite(array.dot(array)) and not np.isfinite(array).all():
-        bad = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ValueError(f'{name}[{bad}] is {array[bad]}; it must be a finite number')
-    return array
-
-
-def _lowest(value: float | FloatArray) -> float:
-    return value if isinstance(value, float) else float(value.min())
-
-
-def _check(**values: float) -> None:
-    for name, value in values.items():
-        if not math.isfinite(value):
-            raise ValueError(f'{name} is {value}; it must be a finite number')
-        if name == 'mean_wind' and value < 0.0:
-            raise ValueError(f'mean_wind is {value} m/s; it must not be negative')
-
-
-def _check_seed(seed: object) -> None:
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer))):
-        raise TypeError(f'seed is {seed!r}; it must be an integer')
 
 
 def _check_method(method: str) -> None:
