@@ -13,7 +13,8 @@ setup(
         ('share/ament_index/resource_index/packages', [f'resource/{package_name}']),
         (f'share/{package_name}', ['package.xml']),
         (f'share/{package_name}/launch', glob('launch/*.launch.py')),
-        (f'share/{package_name}/config', glob('config/*')),
+        (f'share/{package_name}/config', glob('config/*.*')),
+        (f'share/{package_name}/config/scenarios', glob('config/scenarios/*')),
     ],
     install_requires=[
         'setuptools', 'numpy', 'pymavlink', 'transforms3d', 'pyyaml', 'rich', 'matplotlib',
@@ -36,6 +37,7 @@ setup(
             'wind_top = dryden_wind_ros.tools.wind_top:main',
             'sitl_emulator = dryden_wind_ros.emulator.main:main',
             'wind_report = dryden_wind_ros.tools.wind_report:main',
+            'wind_scenario = dryden_wind_ros.tools.wind_scenario:main',
         ],
     },
 )

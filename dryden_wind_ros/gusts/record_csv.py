@@ -144,3 +144,27 @@ def _checked_wind(columns: Sequence[str], wind: Sequence[float]) -> Vector:
         raise ValueError(f'the wind is {speed:g} m/s with an updraft of {up:g} m/s; allowed are '
                          f'{MAX_MEAN_WIND:g} and {MAX_UPDRAFT:g} m/s')
     return first, second, up
+
+
+def write_csv(record: Record, path: Path, remarks: Sequence[str] = ()) -> None:
+    """Write a record so that `read_csv` reads the same numbers.
+
+    Parameters
+    ----------
+    record : Record
+        The samples.
+    path : Path
+        Where to.
+    remarks : sequence of str, optional
+        Lines to begin with, for people.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    lines = [f'# {remark}' for remark in remarks]
+    lines.append(','.join(('t' if record.by == 'time' else 'height', *_ENU)))
+    lines += [','.join(map(repr, (x, *wind)))
+              for x, wind in zip(record.x, record.enu, strict=True)]
+    path.write_text('\n'.join(lines) + '\n', encoding='utf-8')

@@ -20,7 +20,7 @@ keys are optional:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,13 +53,19 @@ MAX_TIME = 1e7
 """Largest time in a scenario, s."""
 
 
-def load(path: Path | str) -> Scenario:
+ReadRecord = Callable[[Path, str], Record]
+"""Reads a record by 'time' or 'height' and raises ScenarioError where it cannot."""
+
+
+def load(path: Path | str, read_record: ReadRecord = read_csv) -> Scenario:
     """Read a scenario file and the record that it names.
 
     Parameters
     ----------
     path : Path or str
         The YAML file. A record's path is relative to it.
+    read_record : callable, optional
+        Reads the record; CSV files without it.
 
     Returns
     -------
@@ -81,7 +87,7 @@ def load(path: Path | str) -> Scenario:
         raise ScenarioError(path, [f'{where}not YAML: {error.problem}']) from None
     except yaml.YAMLError as error:
         raise ScenarioError(path, [f'not YAML: {error}']) from None
-    reader = _Reader()
+    reader = _Reader(read_record)
     if root is None:
         raise ScenarioError(path, ['it is empty'])
     scenario = _scenario(reader, root, path)
@@ -94,7 +100,8 @@ def load(path: Path | str) -> Scenario:
 class _Reader:
     """Takes YAML nodes apart, and keeps a list of what was wrong instead of stopping."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_record: ReadRecord) -> None:
+        self.read_record = read_record
         self.mistakes: list[tuple[int, str]] = []
 
     def named(self) -> list[str]:
@@ -372,7 +379,7 @@ def _record(reader: _Reader, node: yaml.Node, path: Path) -> tuple[Record | None
         return None, 0.0
     file = path.parent / Path(name).expanduser()
     try:
-        return replace(read_csv(file, by), smoothing=smoothing or 0.0), offset or 0.0
+        return replace(reader.read_record(file, by), smoothing=smoothing or 0.0), offset or 0.0
     except ScenarioError as error:
         for mistake in error.mistakes:
             reader.wrong(values['file'], f'record {file}: {mistake}')
