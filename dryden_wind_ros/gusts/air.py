@@ -27,6 +27,7 @@ from dryden_wind_ros.gusts.conditions import (
 from dryden_wind_ros.gusts.dryden import TurbulenceScales
 from dryden_wind_ros.gusts.frames import SimWind, Vector, gust_enu, gust_uvw, sim_wind
 from dryden_wind_ros.gusts.history import WindHistory
+from dryden_wind_ros.gusts.mean_wind import Remainder
 from dryden_wind_ros.gusts.tick_grid import TICK_NS, Step, TickGrid
 from dryden_wind_ros.gusts.turbulence import turbulence_of
 
@@ -166,6 +167,7 @@ class SeededAir:
         self._turbulence = turbulence_of(settings)
         self._mean_source: MeanWindSource = ConstantMeanWind(settings.mean)
         self._mean = settings.mean
+        self._remainder: Remainder | None = None
         self._added: list[AddedGust] = []
         self._discrete_enu: Vector = ZERO
         self._gust_enu: Vector = ZERO
@@ -206,9 +208,19 @@ class SeededAir:
         self.restart()
         return True
 
-    def follow_mean_wind(self, source: MeanWindSource | None) -> None:
-        """Take the mean wind from a source from the next tick on; None: from the settings."""
+    def follow_mean_wind(self, source: MeanWindSource | None, smoothing: float = 0.0) -> None:
+        """Take the mean wind from a source from the next tick on; None: from the settings.
+
+        Parameters
+        ----------
+        source : MeanWindSource or None
+            Where from.
+        smoothing : float, optional
+            Time constant of a low-pass, s: turbulence that is slower is in that mean wind already,
+            and left out; see `Remainder`.
+        """
         self._mean_source = source or ConstantMeanWind(self.settings.mean)
+        self._remainder = Remainder(smoothing) if smoothing > 0.0 else None
         if source is None:
             self._mean = self.settings.mean
 
@@ -291,7 +303,10 @@ class SeededAir:
 
     def _begin(self, at: Moment) -> Conditions:
         """Begin the seed's air at a tick."""
+        self._mean = self._mean_source.at(at)
         self._gust_enu = self._discrete_enu = ZERO
+        if self._remainder is not None:
+            self._remainder.begin()
         now = self._conditions(at)
         self._turbulence.begin(now)
         return now
@@ -304,6 +319,11 @@ class SeededAir:
 
     def _conditions(self, at: Moment) -> Conditions:
         mean = self._mean_source.at(at)
+        if mean != self._mean:
+            # As after `configure`: what blows turns with the mean wind. So a flight whose wind was
+            # set by hand is the same again where the same mean wind comes from a record.
+            self._gust_enu = gust_enu(self._blowing(mean), mean.from_deg)
+            self._mean = mean
         gust, ground = self._gust_enu, at.velocity
         return Conditions(at, mean, math.sqrt(
             (mean.enu[0] + gust[0] - ground[0])**2 + (mean.enu[1] + gust[1] - ground[1])**2
@@ -311,8 +331,9 @@ class SeededAir:
 
     def _record(self, now: Conditions) -> None:
         at, mean = now.at, now.mean
-        self._mean = mean
         self._discrete_enu = self._added_up(at, mean) if self._added else ZERO
+        if self._remainder is not None:
+            self._remainder.step(at.tick, self._turbulence.gust(mean))
         gust = self._blowing(mean)
         scale = self.settings.scale
         p, q, r = self._turbulence.rates if self.settings.blows else ZERO
@@ -340,6 +361,8 @@ class SeededAir:
         if self.settings.blows:
             scale = self.settings.scale
             u, v, w = self._turbulence.gust(mean)
+            if self._remainder is not None:
+                u, v, w = self._remainder.of((u, v, w))
             u, v, w = scale * u, scale * v, scale * w
         if self._discrete_enu != ZERO:
             along, right, up = gust_uvw(self._discrete_enu, mean.from_deg)

@@ -434,6 +434,10 @@ class Remainder:
         self._tick: int | None = None
         self._slow: Vector = (0.0, 0.0, 0.0)
 
+    def begin(self) -> None:
+        """Begin anew, from calm."""
+        self._tick = None
+
     def step(self, tick: int, gust: Vector) -> Vector:
         """Take the turbulence of a tick and return its fast part, in the same axes, m/s."""
         if self._tick is None or tick < self._tick:
@@ -444,5 +448,9 @@ class Remainder:
                        for old, new in zip(self._slow, gust, strict=True))
             self._slow = u, v, w
         self._tick = tick
+        return self.of(gust)
+
+    def of(self, gust: Vector) -> Vector:
+        """Return the fast part of a turbulence of the last tick that was taken, m/s."""
         u, v, w = (new - old for new, old in zip(gust, self._slow, strict=True))
         return u, v, w
