@@ -19,6 +19,8 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from support import wait_until
 from support.vehicle import Emulator, Probe, Process, free_instance
 
+from dryden_wind_ros.gusts.frames import from_direction
+from dryden_wind_ros.gusts.sitl_wind import sitl_wind_enu
 from dryden_wind_ros.sitl.connection import parse_connection
 from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.parameter_reader import validate_name, validate_value
@@ -423,6 +425,24 @@ def test_a_wind_that_is_none_is_refused_by_the_name_of_its_field(field, value):
     with pytest.raises(ValueError, match=f'sim_wind {field} = ') as caught:
         Wind(**{**good, field: value})
     assert 'allowed' in str(caught.value) or 'needed' in str(caught.value)
+
+
+@pytest.mark.parametrize(('mean', 'gust'), [
+    # speed, direction, tilt of the mean wind, and what blows on top of it.
+    ((8.0, 270.0, 0.0), (1.5, -2.0, 0.5)),
+    ((10.0, 30.0, 10.0), (-3.0, 1.0, -2.0)),
+    ((5.0, 180.0, -20.0), (0.0, 0.0, 0.0)),
+    ((0.0, 123.0, 0.0), (2.0, 1.0, 0.3))])
+def test_without_its_gust_a_wind_is_the_mean_wind(mean, gust):
+    east, north, up = (a + b for a, b in zip(sitl_wind_enu(*mean), gust, strict=True))
+    level = math.hypot(east, north)
+    whole = Wind(math.hypot(level, up), from_direction(east, north),
+                 math.degrees(math.atan2(up, level)), 0.7, 'sitl', gust)
+    assert whole.gusty
+    left = whole.without_gust()
+    assert (left.speed, left.direction_z) == pytest.approx((mean[0], mean[2]), abs=1e-9)
+    assert mean[0] == 0.0 or left.direction == pytest.approx(mean[1], abs=1e-9)
+    assert (left.turbulence, left.profile, left.gusty) == (0.0, 'sitl', False)
 
 
 # -- the state file

@@ -62,7 +62,7 @@ class DrydenWindNode(Node):
         Whether clock and odometry come from topics. A fleet in one process has them at hand and
         calls `feed_time` and `feed_odometry` instead, from whichever thread.
     on_sim_wind : callable, optional
-        Called with every SimWind message that is made.
+        Called with the fields of `sitl.sim_wind.Wind` whenever SITL is to be given a wind.
     ekf_wind : callable, optional
         Returns the newest EkfWind message or None; without it, they come from their topic.
     clock_source : str, optional
@@ -74,7 +74,7 @@ class DrydenWindNode(Node):
     """
 
     def __init__(self, *, listen: bool = True,
-                 on_sim_wind: Callable[[Any], None] | None = None,
+                 on_sim_wind: Callable[..., None] | None = None,
                  ekf_wind: Callable[[], Any] | None = None,
                  clock_source: str = 'the link',
                  also_known: Iterable[str] = (), **kwargs: Any) -> None:
@@ -126,7 +126,7 @@ class DrydenWindNode(Node):
         self._given = TickRate()
         self._sent: tuple[Any, ...] = ()
         self._sent_tick = 0
-        self._unheard: Any = None
+        self._unheard: AirTick | None = None
         self._started_at = time.monotonic()
         self._ticked_at: float | None = None
         self._odometry_at: float | None = None
@@ -273,19 +273,24 @@ class DrydenWindNode(Node):
         if content == self._sent and 0 <= tick.tick - self._sent_tick < REPEAT_TICKS:
             return
         self._sent, self._sent_tick = content, tick.tick
-        message = self._stamped(self._msg.SimWind(
-            tick=tick.tick, speed=wind.speed, direction=wind.direction,
-            direction_z=wind.direction_z, turbulence=settings.turbulence,
-            profile=settings.profile), time_of(tick.time_ns))
         if self._on_sim_wind is not None:
-            self._on_sim_wind(message)
+            self._on_sim_wind(wind.speed, wind.direction, wind.direction_z, settings.turbulence,
+                              settings.profile, tick.gust_enu)
         # Publishing costs as much as a tick of the air: while nobody listens, what is latched for
         # those who come later is renewed once a second.
         with self._lock:
             heard = self._sim_wind_pub.get_subscription_count() > 0
-            self._unheard = None if heard else message
+            self._unheard = None if heard else tick
             if heard:
-                self._sim_wind_pub.publish(message)
+                self._sim_wind_pub.publish(self._sim_wind(tick))
+
+    def _sim_wind(self, tick: AirTick) -> Any:
+        settings, wind = self.air.settings, tick.sim_wind
+        gust_e, gust_n, gust_up = tick.gust_enu
+        return self._stamped(self._msg.SimWind(
+            tick=tick.tick, speed=wind.speed, direction=wind.direction,
+            direction_z=wind.direction_z, turbulence=settings.turbulence, gust_e=gust_e,
+            gust_n=gust_n, gust_up=gust_up, profile=settings.profile), time_of(tick.time_ns))
 
     def _publish(self, tick: AirTick) -> None:
         """Publish the air of a tick to those who listen."""
@@ -351,7 +356,7 @@ class DrydenWindNode(Node):
         with self._lock:
             latched, self._unheard = self._unheard, None
             if latched is not None:
-                self._sim_wind_pub.publish(latched)
+                self._sim_wind_pub.publish(self._sim_wind(latched))
         if not self._disputed:
             self._said.discard('two clocks')
         if time.monotonic() - self._bad_odometry_at > PATIENCE_S:

@@ -154,7 +154,7 @@ class MavlinkBridge(Node):
         self._own_loop = LinkLoop(self._on_error) if loop is None else None
         self._winds = NewestMessage(
             self, self._messages.SimWind, 'sim_wind', common.LATCHED_QOS,
-            self.take_sim_wind) if loop is None else None
+            self._on_sim_wind) if loop is None else None
         self._refused_wind = ''
         self._last_error = ''
         # Wall time: it has to say what is wrong just when the vehicle's time stands still.
@@ -169,11 +169,15 @@ class MavlinkBridge(Node):
 
     # -- from ROS
 
-    def take_sim_wind(self, message: Any) -> None:
-        """Take a SimWind message: the wind SITL is to be given. Returns at once."""
+    def _on_sim_wind(self, message: Any) -> None:
+        self.take_wind(
+            message.speed, message.direction, message.direction_z, message.turbulence,
+            message.profile or 'uniform', (message.gust_e, message.gust_n, message.gust_up))
+
+    def take_wind(self, *fields: Any) -> None:
+        """Take the wind SITL is to be given, by the fields of `Wind`. Returns at once."""
         try:
-            wind = Wind(message.speed, message.direction, message.direction_z,
-                        message.turbulence, message.profile or 'uniform')
+            wind = Wind(*fields)
         except ValueError as error:
             if str(error) != self._refused_wind:
                 self._refused_wind = str(error)

@@ -2,7 +2,7 @@
 
 Data flow::
 
-    SITL i --MAVLink--> link thread --tick, odometry--> wind node i --SimWind--> bridge i --> SITL i
+    SITL i --MAVLink--> link thread --tick, odometry--> wind node i ---wind---> bridge i --> SITL i
                                                           \\--> topics, for those who listen
 
 The nodes are the ones a single vehicle has, with the same topics, services and parameters, but what
@@ -82,7 +82,7 @@ class Pair:
                 if row.name in parameters.given}
         wind |= {'seed': vehicle.seed, **vehicle.wind}
         self.wind = DrydenWindNode(
-            listen=False, on_sim_wind=lambda message: self.bridge.take_sim_wind(message),
+            listen=False, on_sim_wind=lambda *fields: self.bridge.take_wind(*fields),
             ekf_wind=lambda: self.bridge.ekf_wind(),
             clock_source='the link' if own_clock else shared_clock,
             also_known=_KNOWN, namespace=vehicle.name, parameter_overrides=_overrides(wind))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dryden_wind_ros.gusts.frames import from_direction
+from dryden_wind_ros.gusts.sitl_wind import sitl_wind_enu
+
 SPEED, DIRECTION, DIRECTION_Z = 'SIM_WIND_SPD', 'SIM_WIND_DIR', 'SIM_WIND_DIR_Z'
 TURBULENCE, TIME_CONSTANT, PROFILE = 'SIM_WIND_TURB', 'SIM_WIND_TC', 'SIM_WIND_T'
 PROFILE_HEIGHT, PROFILE_COEFFICIENT = 'SIM_WIND_T_ALT', 'SIM_WIND_T_COEF'
@@ -18,6 +21,7 @@ REQUIRED = (SPEED, DIRECTION)
 
 #: SIM_WIND_T for the same wind at every height.
 UNIFORM = 1.0
+_CALM = 0.0005
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Wind:
         SITL's own turbulence, m/s, 0..200.
     profile : str
         ``'uniform'``: the same wind at every height; ``'sitl'``: as SITL was found.
+    gust : tuple of float
+        Part of the wind that is gust: east, north, up, the way the air moves, m/s.
 
     Raises
     ------
@@ -48,6 +54,7 @@ class Wind:
     direction_z: float = 0.0
     turbulence: float = 0.0
     profile: str = 'uniform'
+    gust: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
         for name, low, high in (('speed', 0, 200), ('direction', -math.inf, math.inf),
@@ -59,6 +66,23 @@ class Wind:
                                     else 'a finite number is needed'))
         if self.profile not in ('uniform', 'sitl'):
             raise ValueError(f"sim_wind profile = {self.profile!r}: 'uniform' or 'sitl' is allowed")
+        if not all(map(math.isfinite, self.gust)):
+            raise ValueError(f'sim_wind gust = {self.gust!r}: finite numbers are needed')
+
+    @property
+    def gusty(self) -> bool:
+        """Whether there is anything in it but the mean wind."""
+        return any(self.gust) or self.turbulence > 0.0
+
+    def without_gust(self) -> Wind:
+        """Return the mean wind of it, without gust and turbulence."""
+        total = sitl_wind_enu(self.speed, self.direction, self.direction_z)
+        east, north, up = (whole - part for whole, part in zip(total, self.gust, strict=True))
+        level = math.hypot(east, north)
+        # A wind of nothing keeps its direction, so that nothing turns when it comes back.
+        direction = from_direction(east, north) if level > _CALM else self.direction
+        tilt = math.degrees(math.atan2(up, level)) if math.hypot(level, up) > _CALM else 0.0
+        return Wind(min(math.hypot(level, up), 200.0), direction, tilt, 0.0, self.profile)
 
     def values(self) -> tuple[tuple[str, float], ...]:
         """Return SIM_WIND_* names and values, to 0.001 m/s and 0.01 deg."""
