@@ -17,9 +17,9 @@ setup(
         (f'share/{package_name}/config/scenarios', glob('config/scenarios/*')),
     ],
     install_requires=[
-        'setuptools', 'numpy', 'pymavlink', 'transforms3d', 'pyyaml', 'rich', 'matplotlib',
-        'scipy'],
-    extras_require={'test': ['pytest', 'hypothesis']},
+        'setuptools', 'numpy', 'pymavlink', 'pyserial', 'transforms3d', 'pyyaml', 'rich',
+        'matplotlib', 'scipy'],
+    extras_require={'test': ['pytest', 'pytest-timeout', 'pytest-xdist', 'hypothesis']},
     zip_safe=True,
     maintainer='dryden_wind_ros maintainers',
     maintainer_email='maintainers@users.noreply.a-seed-f9281f3a.example',
