@@ -59,6 +59,8 @@ def test_a_file_says_who_flies_in_which_wind(tmp_path):
     ([{'instance': 1}, {'instance': 1}], r'vehicles 1 and 2 may be the same system on tcp'),
     ([{'name': 'a', 'connection': 'udp:127.0.0.1:1', 'system_id': 3},
       {'name': 'b', 'connection': 'udp:127.0.0.1:1', 'system_id': 3}], 'system_id 3 and 3'),
+    ([{'name': 'a', 'connection': 'tcp:127.0.0.1:6162', 'system_id': 3},
+      {'name': 'b', 'connection': 'TCP:localhost:6162', 'system_id': 3}], 'system_id 3 and 3'),
     ([{'name': 'a', 'connection': 'udp:127.0.0.1:1', 'system_id': 3},
       {'name': 'b', 'connection': 'udp:127.0.0.1:1'}], 'system_id 3 and 0'),
 ])

@@ -21,10 +21,29 @@ from dryden_wind_ros.sitl.connection import ConnectionStringError, parse_connect
     ('udpin:127.0.0.1:14550', 'udpin', '127.0.0.1', 14550),
     ('udpout:127.0.0.1:14551', 'udpout', '127.0.0.1', 14551),
     ('127.0.0.1:14550', 'udpin', '127.0.0.1', 14550),
+    # A client that names no host means this machine.
+    ('tcp::5762', 'tcp', '127.0.0.1', 5762),
+    ('udpout::14550', 'udpout', '127.0.0.1', 14550),
 ])
 def test_pymavlink_strings_are_taken(text, kind, host, port):
     target = parse_connection(text)
     assert (target.kind, target.host, target.port) == (kind, host, port)
+
+
+@pytest.mark.parametrize('same', [
+    ('tcp:127.0.0.1:6162', 'tcp:localhost:6162', 'TCP:127.0.0.1:6162', 'tcp::6162',
+     'tcp:LOCALHOST:6162', 'tcp:127.1:6162'),
+    ('udp:127.0.0.1:14550', 'udpin:localhost:14550', '127.0.0.1:14550'),
+    ('tcp:Sitl.example:5762', 'tcp:sitl.example:5762'),
+])
+def test_strings_that_mean_one_connection_are_one(same):
+    assert len({parse_connection(text, allow_remote=True).identity for text in same}) == 1
+
+
+def test_strings_that_mean_several_connections_are_several():
+    texts = ('tcp:127.0.0.1:6162', 'tcp:127.0.0.2:6162', 'tcp:127.0.0.1:6163',
+             'tcpin:127.0.0.1:6162', 'udpout:127.0.0.1:6162', 'udpin:127.0.0.1:6162')
+    assert len({parse_connection(text).identity for text in texts}) == len(texts)
 
 
 @pytest.mark.parametrize(('text', 'why'), [

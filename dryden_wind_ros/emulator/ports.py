@@ -13,6 +13,8 @@ import socket
 from collections.abc import Callable
 
 from dryden_wind_ros.emulator.channel import Channel
+from dryden_wind_ros.sitl.endpoint import EndpointError
+from dryden_wind_ros.sitl.endpoint import parse_endpoint as connection_endpoint
 
 _READ_SIZE = 65536
 
@@ -29,14 +31,15 @@ def parse_endpoint(text: str) -> tuple[str, str, int]:
     ValueError
         Naming the text and what is allowed.
     """
-    scheme, _, rest = text.partition(':')
-    host, _, port = rest.rpartition(':')
-    scheme = {'tcpin': 'tcp', 'udp': 'udpin'}.get(scheme, scheme)
-    if scheme not in ('tcp', 'udpin', 'udpout') or not host or not port.isdecimal() or not (
-            0 < int(port) < 65536):
-        raise ValueError(f'connection {text!r} is none of tcp:HOST:PORT (a server), '
-                         'udpout:HOST:PORT, udpin:HOST:PORT')
-    return scheme, host, int(port)
+    try:
+        endpoint = connection_endpoint(text)
+        if not endpoint.host:
+            raise EndpointError('a host is needed')
+    except EndpointError as error:
+        raise ValueError(f'connection {text!r}: {error}; it must be one of tcp:HOST:PORT (a '
+                         'server), udpout:HOST:PORT, udpin:HOST:PORT') from None
+    # A vehicle is what others connect to
+    return 'tcp' if endpoint.kind == 'tcpin' else endpoint.kind, endpoint.host, endpoint.port
 
 
 class Port:
@@ -65,11 +68,6 @@ class Port:
         self._peer: tuple[str, int] | None = None
         self._unsent = b''
         self._accepting = False
-
-    @property
-    def has_client(self) -> bool:
-        """Whether somebody is connected."""
-        return self._socket is not None and (self.scheme == 'tcp' or self._peer is not None)
 
     def open(self, channel: Channel) -> None:
         """Listen (or start sending) for this boot's channel.

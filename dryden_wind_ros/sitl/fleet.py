@@ -21,6 +21,8 @@ from typing import Any
 
 import yaml
 
+from dryden_wind_ros.sitl.connection import ConnectionStringError, parse_connection
+
 MAX_VEHICLES = 250
 """MAVLink has no more system ids than that for vehicles."""
 
@@ -172,6 +174,14 @@ def _whole(where: str, entry: Mapping[str, Any], key: str, default: int, low: in
     return value
 
 
+def _identity(connection: str) -> str:
+    """Return the same text for all strings that mean the same connection."""
+    try:
+        return parse_connection(connection, allow_remote=True).identity
+    except ConnectionStringError:
+        return connection  # refused with its reason by whoever opens it
+
+
 def _no_two(vehicles: Sequence[Vehicle]) -> None:
     names: dict[str, int] = {}
     links: dict[str, dict[int, int]] = {}
@@ -179,7 +189,7 @@ def _no_two(vehicles: Sequence[Vehicle]) -> None:
         if names.setdefault(vehicle.name, number) != number:
             raise FleetError(f'vehicles {names[vehicle.name]} and {number} are both named '
                              f'{vehicle.name}')
-        on_link = links.setdefault(vehicle.connection, {})
+        on_link = links.setdefault(_identity(vehicle.connection), {})
         for system_id, other in on_link.items():
             # 0 takes whoever is heard first, so it can share a connection with nobody.
             if system_id == vehicle.system_id or not system_id or not vehicle.system_id:

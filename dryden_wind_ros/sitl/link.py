@@ -18,11 +18,12 @@ from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from dryden_wind_ros.sitl.connection import ConnectionTarget, LinkLost, Port, open_port
+from dryden_wind_ros.sitl.connection import ConnectionTarget
 from dryden_wind_ros.sitl.events import Event, Level, Notices
 from dryden_wind_ros.sitl.framing import FrameParser
 from dryden_wind_ros.sitl.link_help import lost_hint, silence_hint
 from dryden_wind_ros.sitl.message_intervals import MessageIntervals
+from dryden_wind_ros.sitl.ports import LinkLost, LookingUp, Port, open_port
 from dryden_wind_ros.sitl.vehicle_choice import VehicleChoice
 from dryden_wind_ros.sitl.vehicle_clock import TimeVerdict, VehicleClock
 
@@ -213,8 +214,10 @@ class Link:
         return self._port.fileno() if self._port is not None else -1
 
     def wants_write(self) -> bool:
-        """Return whether a connection is being made."""
-        return self._port is not None and not self._connected and not self.target.listens
+        """Return whether a connection is being made, or the end of a frame waits."""
+        if self._port is None:
+            return False
+        return self._port.unsent if self._connected else not self.target.listens
 
     def close(self) -> None:
         """Close the port for good."""
@@ -234,12 +237,17 @@ class Link:
             if self._port is None:
                 if now < self._next_attempt:
                     return
-                self._port = open_port(self.target)
+                try:
+                    self._port = open_port(self.target)
+                except LookingUp:
+                    self._next_attempt = now + _FIRST_PAUSE_S
+                    return
             if not self._connected:
                 if self._port.connecting():
                     self._explain_listening()
                     return
                 self._begin(now)
+            self._port.flush()
             self._drain()
             self._duties(now)
         except LinkLost as lost:

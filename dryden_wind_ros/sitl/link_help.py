@@ -14,6 +14,13 @@ def lost_hint(target: ConnectionTarget, why: str) -> str:
                     f'first client on port {5760 + 10 * instance} (a GCS or MAVProxy; or start '
                     f'SITL with --serial0 tcp:0). Trying until it is there.')
         return 'Nothing listens there: is SITL running, and on this port? Trying on.'
+    if 'no address of this machine' in why:
+        return ("Listen on 127.0.0.1, or, where others may send too (parameter 'allow_remote'), on "
+                '0.0.0.0. Trying on, in case it gets that address.')
+    if 'may not be listened on' in why:
+        return 'Use a port from 1024 on.'
+    if 'cannot be resolved' in why:
+        return 'Is the name right? Trying on.'
     if 'already' in why:
         return 'Close that program (MAVProxy, a GCS, another bridge), or use another port.'
     return 'Trying until it works.'
