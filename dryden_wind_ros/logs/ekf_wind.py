@@ -11,18 +11,16 @@ of the core in use) and the innovations. So the phases follow from it without gu
 * All the rest is *learning*.
 
 The wind flown is not logged. SITL makes it from SIM_WIND_*, whose changes are (PARM records), so it
-is rebuilt through SITL's own filter (:mod:`dryden_wind_ros.gusts.flown_wind`).
+is rebuilt through SITL's own filter (:mod:`dryden_wind_ros.gusts.sitl_wind`).
 
-No file is read here: records are anything with ``get_type()`` and the fields of the log's record of
-that name, as pymavlink's DFReader gives them. Times are the vehicle's, seconds since boot.
+No file is read here. Times are the vehicle's, seconds since boot.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,11 +28,19 @@ import numpy.typing as npt
 
 from dryden_wind_ros.ekf.phase import INIT_TIME, RELEARN_MAX, WindPhase, wind_error
 from dryden_wind_ros.gusts.flown_wind import FlownWind
+from dryden_wind_ros.logs.dataflash import Table
+from dryden_wind_ros.logs.phases import stretches
 
 Floats = npt.NDArray[np.float64]
 
-RECORDS = ('ARM', 'EV', 'PARM', 'POS', 'XKF2', 'XKF3', 'XKV2')
-"""Records that :class:`DataflashWind` takes part in."""
+RECORDS: Mapping[str, tuple[str, ...]] = {
+    'ARM': ('ArmState',), 'EV': ('Id',), 'PARM': ('Name', 'Value'), 'POS': ('RelHomeAlt',),
+    'XKF2': ('C', 'VWN', 'VWE', 'IS', 'IDX', 'IDY'), 'XKF3': ('C', 'IVT'),
+    'XKV2': ('C', 'V22', 'V23')}
+"""Records and columns that :func:`wind_of_dataflash` takes part in."""
+
+REPLAYED_CORE = 100
+"""From here on cores are those of ArduPilot's Replay, which adds them to the log it replays."""
 
 INHIBITED_VARIANCE = 1e-6
 """V22 up to which the wind states are inhibited or held, (m/s)^2."""
@@ -69,6 +75,8 @@ class WindLog:
         Where the estimate may be believed; None where that was not judged.
     notes : tuple of str
         What the reader should know of how this was made.
+    core : ndarray of int, or None
+        Core of EKF3 that the estimate is from; None where that is not known.
     """
 
     t: Floats
@@ -81,6 +89,7 @@ class WindLog:
     variance_e: Floats
     settled: npt.NDArray[np.bool_] | None = None
     notes: tuple[str, ...] = ()
+    core: npt.NDArray[np.int64] | None = None
 
     def errors(self) -> tuple[Floats, Floats]:
         """Return the estimate's error at each moment: m/s, and degrees (see ``wind_error``)."""
@@ -91,23 +100,18 @@ class WindLog:
         return table[:, 0], table[:, 1]
 
     def spans(self) -> list[Span]:
-        """Return each run of equal phases with the estimate's error in it."""
+        """Return each run of equal phases of one core, with the estimate's error in it."""
         speed_error, direction_error = self.errors()
-        spans = []
-        begin = 0
-        for end in range(1, len(self.t) + 1):
-            if end < len(self.t) and self.phase[end] is self.phase[begin]:
-                continue
-            rows = slice(begin, end)
-            until = self.t[end] if end < len(self.t) else self.t[-1]
-            spans.append(Span(
-                self.phase[begin], float(self.t[begin]), float(until),
-                _mean(self.wind_n[rows]), _mean(self.wind_e[rows]),
-                _mean(self.flown_n[rows]), _mean(self.flown_e[rows]),
-                _mean(speed_error[rows]), _largest(speed_error[rows]),
-                _mean(np.abs(direction_error[rows]))))
-            begin = end
-        return spans
+        keys = (self.phase,) if self.core is None else (self.phase, self.core)
+        return [Span(
+            self.phase[one.rows.start], one.start, one.end,
+            _mean(self.wind_n[one.rows]), _mean(self.wind_e[one.rows]),
+            _mean(self.flown_n[one.rows]), _mean(self.flown_e[one.rows]),
+            _mean(speed_error[one.rows]), _largest(speed_error[one.rows]),
+            _mean(np.abs(direction_error[one.rows])),
+            None if self.core is None else int(self.core[one.rows.start]),
+            math.nan if self.settled is None else float(self.settled[one.rows].mean()))
+            for one in stretches(self.t, *keys)]
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,10 @@ class Span:
         Mean and largest length of (estimate - flown), m/s.
     error_direction : float
         Mean of the absolute direction error, degrees.
+    core : int or None
+        Core of EKF3; None where that is not known.
+    settled : float
+        Share of the rows, 0 to 1, in which the estimate may be believed; NaN where not judged.
     """
 
     phase: WindPhase
@@ -138,6 +146,8 @@ class Span:
     error: float
     error_max: float
     error_direction: float
+    core: int | None = None
+    settled: float = math.nan
 
 
 def _mean(values: Floats) -> float:
@@ -150,126 +160,186 @@ def _largest(values: Floats) -> float:
     return float(known.max()) if known.size else math.nan
 
 
-@dataclass
-class DataflashWind:
-    """Collects the records of a log and makes a :class:`WindLog` of them."""
+def wind_of_dataflash(tables: Mapping[str, Table], *, replayed: bool = False) -> WindLog:
+    """Return EKF3's wind of one flight.
 
-    _rows: list[tuple[float, int, float, float]] = field(default_factory=list)
-    _winds: dict[int, tuple[list[float], list[tuple[float, float]]]] = field(default_factory=dict)
-    _innovations: dict[tuple[int, str], tuple[float, ...]] = field(default_factory=dict)
-    _changes: dict[int, list[float]] = field(default_factory=dict)
-    _steps: dict[int, list[float]] = field(default_factory=dict)
-    _armed: list[tuple[float, bool]] = field(default_factory=list)
-    _flown: FlownWind = field(default_factory=FlownWind)
-    _wind_sets: list[tuple[float, str, float]] = field(default_factory=list)
-    _heights: list[tuple[float, float]] = field(default_factory=list)
-    _log_disarmed: float | None = None
+    Parameters
+    ----------
+    tables : mapping of str to Table
+        The flight's records of `RECORDS`, as far as the log has them.
+    replayed : bool
+        Of a log that Replay has added its own filters to (cores 100 and up): take those.
 
-    def add(self, record: Any) -> None:
-        """Take one record; those of other types are passed over."""
-        kind = record.get_type()
-        if kind not in RECORDS:
-            return
-        t = record.TimeUS * 1e-6
-        if kind == 'XKV2':
-            self._rows.append((t, record.C, record.V22, record.V23))
-        elif kind == 'XKF2':
-            times, values = self._winds.setdefault(record.C, ([], []))
-            times.append(t)
-            values.append((record.VWN, record.VWE))
-            self._see(t, record.C, kind, (record.IS, record.IDX, record.IDY))
-        elif kind == 'XKF3':
-            self._see(t, record.C, kind, (record.IVT,))
-        elif kind == 'ARM':
-            self._armed.append((t, bool(record.ArmState)))
-        elif kind == 'EV':
-            if record.Id in (_EV_ARMED, _EV_DISARMED):
-                self._armed.append((t, record.Id == _EV_ARMED))
-        elif kind == 'PARM':
-            if record.Name in FlownWind.NAMES:
-                self._wind_sets.append((t, record.Name, record.Value))
-            elif record.Name == 'LOG_DISARMED':
-                self._log_disarmed = record.Value
-        elif kind == 'POS':
-            self._heights.append((t, record.RelHomeAlt))
+    Returns
+    -------
+    WindLog
+        Of a log without XKV2 records it is empty.
+    """
+    log = _Records(tables)
+    core = log.column('XKV2', 'C').astype(np.int64)
+    notes: list[str] = []
+    chosen = _chosen_filter(core, replayed, notes)
+    core = core[chosen]
+    t = log.times('XKV2')[chosen]
+    v22, v23 = (log.column('XKV2', name)[chosen] for name in ('V22', 'V23'))
+    _note_switches(t, core, notes)
+    phase = phases_from_variance(t.tolist(), v22.tolist(), log.armed_at(t, notes),
+                                 _coasting(log, t, core).tolist())
+    wind_n, wind_e = np.full(len(t), math.nan), np.full(len(t), math.nan)
+    cores = log.column('XKF2', 'C')
+    for one in np.unique(core).tolist():
+        mine, rows = np.flatnonzero(core == one), np.flatnonzero(cores == one)
+        if len(rows):
+            at = np.searchsorted(log.times('XKF2')[rows], t[mine], side='right') - 1
+            for wind, name in ((wind_n, 'VWN'), (wind_e, 'VWE')):
+                wind[mine] = np.where(at >= 0, log.column('XKF2', name)[rows][at], math.nan)
+    estimating = np.array([one >= WindPhase.INIT for one in phase], dtype=bool)
+    wind_n[~estimating] = wind_e[~estimating] = math.nan
+    flown = FlownWind()
+    flown_n, flown_e = _flown_at(log, t, flown)
+    return WindLog(t, tuple(phase), wind_n, wind_e, flown_n, flown_e, v22, v23, core=core,
+                   notes=(*notes, *flown.notes))
 
-    def _see(self, t: float, core: int, kind: str, values: tuple[float, ...]) -> None:
-        before = self._innovations.get((core, kind))
-        self._innovations[core, kind] = values
-        if before is not None and values != before:
-            self._changes.setdefault(core, []).append(t)
 
-    def finish(self) -> WindLog:
-        """Return the flight; of a log without XKV2 records it is empty."""
-        rows = sorted(self._rows)
-        notes = []
-        armed = sorted(self._armed, key=lambda one: one[0])
-        if not armed:
-            # Without LOG_DISARMED a log begins when the vehicle is armed.
-            start_armed = self._log_disarmed == 0.0
-            notes.append('no record of arming: taken to be '
-                         + ('armed' if start_armed else 'disarmed') + ' all the time')
+class _Records:
+    """Columns of a flight's records, empty where the log has none."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        self._tables = tables
+
+    def times(self, kind: str) -> Floats:
+        """Return the times of a type's records, s."""
+        return self._tables[kind].t if kind in self._tables else np.empty(0)
+
+    def column(self, kind: str, name: str) -> npt.NDArray[Any]:
+        """Return one column; NaN where this version's records have no such field."""
+        table = self._tables.get(kind)
+        if table is None:
+            return np.empty(0)
+        found = table.columns.get(name)
+        return np.full(len(table.t), 0.0 if name == 'C' else math.nan) if found is None else found
+
+    def parameter(self, *names: str) -> npt.NDArray[np.int64]:
+        """Return the rows of PARM that are of these names."""
+        wanted = np.array([name.encode() for name in names])
+        return np.flatnonzero(np.isin(self.column('PARM', 'Name'), wanted))
+
+    def armed_at(self, t: Floats, notes: list[str]) -> list[bool]:
+        """Return whether the vehicle is armed at each time."""
+        times = np.concatenate([self.times('ARM'), self.times('EV')])
+        armed = np.concatenate([self.column('ARM', 'ArmState') != 0,
+                                self.column('EV', 'Id') == _EV_ARMED]).astype(bool)
+        told = np.concatenate([np.ones(len(self.times('ARM')), dtype=bool),
+                               np.isin(self.column('EV', 'Id'), (_EV_ARMED, _EV_DISARMED))])
+        times, armed = times[told], armed[told]
+        order = np.argsort(times, kind='stable')
+        times, armed = times[order], armed[order]
+        if len(times):
+            before = not armed[0]
         else:
-            start_armed = not armed[0][1]
-        arm_times = [t for t, _ in armed]
-        is_armed = []
-        coasting = []
-        for t, core, _, _ in rows:
-            at = bisect_right(arm_times, t)
-            is_armed.append(armed[at - 1][1] if at else start_armed)
-            coasting.append(_changes_around(self._changes.get(core, []), t, self._window(core)))
-        phase = phases_from_variance([row[0] for row in rows], [row[2] for row in rows],
-                                     is_armed, coasting)
-        estimates = [self._wind_at(t, core) if one >= WindPhase.INIT else (math.nan, math.nan)
-                     for (t, core, _, _), one in zip(rows, phase, strict=True)]
-        flown = self._flown_at([row[0] for row in rows])
-        return WindLog(
-            np.array([row[0] for row in rows], dtype=np.float64), tuple(phase),
-            *_columns(estimates), *_columns(flown),
-            *_columns([(row[2], row[3]) for row in rows]),
-            notes=(*notes, *self._flown.notes))
+            # Without LOG_DISARMED a log begins when the vehicle is armed.
+            values = self.column('PARM', 'Value')[self.parameter('LOG_DISARMED')]
+            before = bool(len(values) and values[-1] == 0.0)
+            notes.append('no record of arming: taken to be '
+                         + ('armed' if before else 'disarmed') + ' all the time')
+        at = np.searchsorted(times, t, side='right')
+        return np.concatenate([[before], armed])[at].astype(bool).tolist()
 
-    def _window(self, core: int) -> float:
-        times = self._winds.get(core, ([], []))[0]
-        if len(times) < 2:
-            return INNOVATION_WINDOW
-        step = float(np.median(np.diff(np.array(times))))
-        return max(INNOVATION_WINDOW, 2.1 * step)  # a log with slow EKF3 records
 
-    def _wind_at(self, t: float, core: int) -> tuple[float, float]:
-        times, values = self._winds.get(core, ([], []))
-        at = bisect_right(times, t)
-        return values[at - 1] if at else (math.nan, math.nan)
+def _chosen_filter(core: npt.NDArray[np.int64], replayed: bool,
+                   notes: list[str]) -> npt.NDArray[np.bool_]:
+    """Choose between the filter that flew and the one that Replay ran on its log afterwards."""
+    of_replay = core >= REPLAYED_CORE
+    if not of_replay.any():
+        if replayed and len(core):
+            notes.append('no replayed filter in the log: this is the one that flew')
+        return ~of_replay
+    cores = ', '.join(str(one) for one in np.unique(core[of_replay]))
+    if of_replay.all():
+        notes.append(f'only a replayed filter (core {cores}) is in the log')
+        return of_replay
+    notes.append(f'this is the replayed filter (core {cores}), not the one that flew' if replayed
+                 else f'a replayed filter (core {cores}) is in the log too: --replayed shows it')
+    return of_replay if replayed else ~of_replay
 
-    def _flown_at(self, times: list[float]) -> list[tuple[float, float]]:
-        """Return the wind flown at each time; the values set are taken up on the way."""
-        sets = iter(sorted(self._wind_sets, key=lambda one: one[0]))
-        heights = sorted(self._heights)
-        height_times = [t for t, _ in heights]
-        pending = next(sets, None)
-        flown = []
-        for t in times:
-            while pending is not None and pending[0] <= t:
-                at, name, value = pending
-                self._flown.set(name, value, at)
-                pending = next(sets, None)
-            below = bisect_right(height_times, t)
-            self._flown.advance(t)
-            east, north, _ = self._flown.at(heights[below - 1][1] if below else math.nan)
-            flown.append((north, east))
-        return flown
+
+def _note_switches(t: Floats, core: npt.NDArray[np.int64], notes: list[str]) -> None:
+    at = np.flatnonzero(np.diff(core)) + 1
+    if not len(at):
+        return
+    told = ', '.join(f'from core {core[one - 1]} to {core[one]} at {t[one]:.1f} s'
+                     for one in at[:6].tolist())
+    more = f' and {len(at) - 6} times more' if len(at) > 6 else ''
+    notes.append(f'EKF3 changed to another filter {told}{more}; the estimate may jump there')
+
+
+def _coasting(log: _Records, t: Floats, core: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Tell at which rows innovations change both shortly before and shortly after."""
+    coasting = np.zeros(len(t), dtype=bool)
+    for one in np.unique(core).tolist():
+        changes, window = [], INNOVATION_WINDOW
+        for kind, names in (('XKF2', ('IS', 'IDX', 'IDY')), ('XKF3', ('IVT',))):
+            rows = np.flatnonzero(log.column(kind, 'C') == one)
+            times = log.times(kind)[rows]
+            values = np.array([log.column(kind, name)[rows] for name in names])
+            moved = (values[:, 1:] != values[:, :-1]) & np.isfinite(values[:, 1:])
+            changes.append(times[1:][moved.any(axis=0)])
+            if kind == 'XKF2' and len(times) > 1:  # a log with slow EKF3 records
+                window = max(window, 2.1 * float(np.median(np.diff(times))))
+        when = np.sort(np.concatenate(changes))
+        if not len(when):
+            continue
+        mine = np.flatnonzero(core == one)
+        at = np.searchsorted(when, t[mine], side='right')
+        before = np.where(at > 0, when[np.maximum(at - 1, 0)], -math.inf)
+        after = np.where(at < len(when), when[np.minimum(at, len(when) - 1)], math.inf)
+        coasting[mine] = (before > t[mine] - window) & (after <= t[mine] + window)
+    return coasting
+
+
+def _flown_at(log: _Records, t: Floats, flown: FlownWind) -> tuple[Floats, Floats]:
+    """Return the wind flown at each time, north and east; the values set are taken on the way."""
+    rows = log.parameter(*FlownWind.NAMES)
+    sets = zip(log.times('PARM')[rows].tolist(),
+               [name.decode() for name in log.column('PARM', 'Name')[rows].tolist()],
+               log.column('PARM', 'Value')[rows].tolist(), strict=True)
+    return _columns(flown_along(t.tolist(), sets, log.times('POS'),
+                                log.column('POS', 'RelHomeAlt'), flown))
+
+
+def flown_along(t: Sequence[float], sets: Iterable[tuple[float, str, float]], height_t: Floats,
+                height: Floats, flown: FlownWind) -> list[tuple[float, float]]:
+    """Return the wind flown at each time: north, east, m/s.
+
+    Parameters
+    ----------
+    t : sequence of float
+        Times, s, ascending.
+    sets : iterable of (float, str, float)
+        Time, name and value of each SIM_WIND_* as it was set, in order of time.
+    height_t, height : ndarray
+        Heights above home, m, and their times, s, ascending.
+    flown : FlownWind
+        Takes the values.
+    """
+    at = np.searchsorted(height_t, np.asarray(t), side='right')
+    heights = np.concatenate([[math.nan], height])[at].tolist()
+    coming = iter(sets)
+    pending = next(coming, None)
+    found = []
+    for when, above in zip(t, heights, strict=True):
+        while pending is not None and pending[0] <= when:
+            flown.set(pending[1], pending[2], pending[0])
+            pending = next(coming, None)
+        flown.advance(when)
+        east, north, _ = flown.at(above)
+        found.append((north, east))
+    return found
 
 
 def _columns(pairs: list[tuple[float, float]]) -> tuple[Floats, Floats]:
     table = np.array(pairs, dtype=np.float64).reshape(-1, 2)
     return table[:, 0], table[:, 1]
-
-
-def _changes_around(changes: list[float], t: float, window: float) -> bool:
-    """Whether there is a change both in the window before ``t`` and in that after it."""
-    at = bisect_right(changes, t)
-    return (at > 0 and changes[at - 1] > t - window
-            and at < len(changes) and changes[at] <= t + window)
 
 
 def phases_from_variance(t: Sequence[float], variance: Sequence[float], armed: Sequence[bool],
