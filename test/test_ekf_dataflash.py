@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import functools
 import gzip
 import io
@@ -22,9 +23,18 @@ from support.dataflash import DataflashWriter, write_flight
 
 from dryden_wind_ros.ekf.phase import WindPhase
 from dryden_wind_ros.logs.ekf_wind import phases_from_variance
-from dryden_wind_ros.logs.tlog import LogFileError
-from dryden_wind_ros.logs.wind_log import read_wind_log
+from dryden_wind_ros.logs.flight import RecordError
+from dryden_wind_ros.logs.reader import read_log
+from dryden_wind_ros.logs.tlog import MESSAGES, TlogReader
 from dryden_wind_ros.tools import ekf_replay, ekf_wind_log
+
+
+def read_wind_log(path, progress=None):
+    """Return EKF3's wind of the only flight of a log, with the notes on the file."""
+    flight, = read_log(path, progress)
+    if flight.wind_log is None:
+        raise RecordError(f'{path}: {flight.no_ekf}')
+    return dataclasses.replace(flight.wind_log, notes=flight.notes)
 
 
 @pytest.fixture(scope='module')
@@ -204,7 +214,7 @@ def test_log_with_rubbish_in_the_middle(small_bin, tmp_path):
 def test_foreign_file(content, word, tmp_path, capsys):
     path = tmp_path / 'flight.BIN'
     path.write_bytes(content)
-    with pytest.raises(LogFileError, match=word) as caught:
+    with pytest.raises(RecordError, match=word) as caught:
         read_wind_log(path)
     assert str(path) in str(caught.value)
     assert ekf_wind_log.main([str(path)]) == 1
@@ -218,12 +228,12 @@ def test_log_without_ekf3_says_what_it_has(tmp_path):
     log.add('IMU', 1.0, I=0, GyrX=0.1)
     log.add('XKF2', 1.0, C=0)
     path = log.save(tmp_path / 'f.BIN')
-    with pytest.raises(LogFileError, match=r'XKV2.*EK3_LOG_LEVEL 0'):
+    with pytest.raises(RecordError, match=r'XKV2.*EK3_LOG_LEVEL 0'):
         read_wind_log(path)
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(LogFileError, match='No such file'):
+    with pytest.raises(RecordError, match='No such file'):
         read_wind_log(tmp_path / 'nowhere.BIN')
 
 
@@ -237,7 +247,7 @@ def test_telemetry_log_cut_off(tmp_path):
     plain = gzip.decompress(whole)
     path = tmp_path / 'cut.tlog'
     path.write_bytes(plain[:len(plain) // 2 + 5])
-    reader = ekf_replay.TlogReader(path)
+    reader = TlogReader(path)
     assert len(list(reader)) == reader.messages > 5000
     assert 'cut off' in reader.problem
 
@@ -246,7 +256,7 @@ def test_telemetry_log_with_rubbish_in_the_middle(tmp_path):
     plain = gzip.decompress(flights.tlog_path('plane_no_tas').read_bytes())
     path = tmp_path / 'rubbish.tlog'
     path.write_bytes(plain[:200_000] + b'\x00' * 777 + plain[200_000:])
-    reader = ekf_replay.TlogReader(path)
+    reader = TlogReader(path)
     whole = len(flights.messages('plane_no_tas'))
     assert whole - 60 <= len(list(reader)) <= whole
     assert reader.bad_bytes >= 700
@@ -268,11 +278,11 @@ def test_damaged_telemetry_log_gives_what_is_whole(tmp_path_factory, changes, cu
         del data[cut_from:cut_to]
     path = tmp_path_factory.mktemp('damaged') / 'f.tlog'
     path.write_bytes(data)
-    reader = ekf_replay.TlogReader(path)
+    reader = TlogReader(path)
     whole = {bytes(heard.get_msgbuf()) for _, heard in flights.messages('plane_no_tas')[:1500]}
     try:
         heard = [bytes(one.get_msgbuf()) for _, one in reader]
-    except LogFileError:
+    except RecordError:
         assert len(changes) > 5 or cut_to - cut_from > 15_000
         return
     assert whole.issuperset(heard)
@@ -282,8 +292,8 @@ def test_damaged_telemetry_log_gives_what_is_whole(tmp_path_factory, changes, cu
 def test_other_binary_files_are_no_telemetry(start, tmp_path):
     path = tmp_path / 'file'
     path.write_bytes(start + random.Random(1).randbytes(20_000))
-    with pytest.raises(LogFileError, match='no MAVLink'):
-        list(ekf_replay.TlogReader(path, ekf_replay.MESSAGES))
+    with pytest.raises(RecordError, match='no MAVLink'):
+        list(TlogReader(path, MESSAGES))
 
 
 # -- the command lines -----------------------------------------------------------------------------
@@ -387,5 +397,5 @@ def test_replay_of_a_file_without_reports(tmp_path, capsys):
     path.write_bytes(packed)
     assert ekf_replay.main([str(path)]) == 1
     assert 'EKF_STATUS_REPORT' in capsys.readouterr().err
-    with pytest.raises(LogFileError, match='EKF_STATUS_REPORT'):
+    with pytest.raises(RecordError, match='EKF_STATUS_REPORT'):
         read_wind_log(path)

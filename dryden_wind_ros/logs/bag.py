@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from dryden_wind_ros.gusts.frames import SimWind, enu_of_sim_wind
 from dryden_wind_ros.logs import mcap_repair
+from dryden_wind_ros.logs.air import air_of_sim_wind, empty_air
 from dryden_wind_ros.logs.flight import (
     Air,
     Ekf,
@@ -394,49 +394,6 @@ class _Vehicle:
         return Ekf(t, columns[2].astype(np.int64), columns[3] != 0, wind_e, wind_n, flown_e,
                    flown_n, error_speed, error_direction, tuple(self.reasons), columns[4] != 0,
                    since)
-
-
-def empty_air() -> Air:
-    """Return an `Air` of no rows."""
-    return air_of_sim_wind(np.empty(0), np.empty(0, dtype=np.int64), np.empty((3, 0)))
-
-
-def air_of_sim_wind(t: Any, tick: Any, sim_wind: Any, height: Any = None,
-                    airspeed: Any = None) -> Air:
-    """Make an `Air` of the SIM_WIND_* values alone; the gust is what differs from their mean.
-
-    Parameters
-    ----------
-    t : ndarray, shape (N,)
-        Time, s.
-    tick : ndarray of int, shape (N,)
-        Number of the tick.
-    sim_wind : ndarray, shape (3, N)
-        Speed (m/s), direction (degrees, from), tilt (degrees, up).
-    height, airspeed : ndarray, shape (N,), optional
-        m above the ground, m/s.
-    """
-    n = len(t)
-    wind = np.array([enu_of_sim_wind(SimWind(*row)) for row in sim_wind.T.tolist()]).reshape(n, 3).T
-    known = np.isfinite(wind).all(axis=0)
-    mean = wind[:, known].mean(axis=1, keepdims=True) if known.any() else np.zeros((3, 1))
-    gust_enu = wind - mean
-    speed = math.hypot(float(mean[0, 0]), float(mean[1, 0]))
-    along = mean[:2, 0] / speed if speed > 0.0 else np.array([1.0, 0.0])
-    u = gust_enu[0] * along[0] + gust_enu[1] * along[1]
-    v = gust_enu[0] * along[1] - gust_enu[1] * along[0]
-    unknown = np.full(n, np.nan)
-    nothing = np.full((3, n), np.nan)
-    minus_one = np.full(n, -1, dtype=np.int64)
-    return Air(
-        tick=tick, run=np.concatenate([np.zeros(min(1, n), dtype=np.int64),
-                                       np.cumsum(np.diff(tick) < 0)]),
-        setting=minus_one, t=t, draws=minus_one,
-        height=unknown if height is None else height,
-        airspeed=unknown if airspeed is None else airspeed,
-        gust=np.array([u, v, gust_enu[2]]), sigma=nothing, length=nothing,
-        mean_enu=np.repeat(mean, n, axis=1), gust_enu=gust_enu, sim_wind=sim_wind,
-        missed=minus_one, restarts=minus_one, rate=unknown)
 
 
 def _seconds(stamp: Any) -> float:

@@ -115,12 +115,14 @@ def read_dataflash(path: Path, wanted: Mapping[str, Sequence[str]],
     RecordError
         If there is no dataflash record in the file.
     """
+    if progress is not None:
+        progress(0.0)
     with open(path, 'rb') as raw:
         size = raw.seek(0, 2)
         raw.seek(0)
         packed = raw.read(2) == b'\x1f\x8b'
         raw.seek(0)
-        file = gzip.GzipFile(fileobj=raw) if packed else raw
+        file: Any = gzip.GzipFile(fileobj=raw) if packed else raw
         start = file.read(4)
         file.seek(0)
         gather: _Gatherer = _TextGatherer(wanted) if start == b'FMT,' else _BinaryGatherer(wanted)
@@ -235,8 +237,9 @@ class _Gatherer:
             tables[name] = _table(times, found, at, columns)
         if bad.total():
             which = ', '.join(f'{name} {count}' for name, count in bad.items() if count)
-            self.notes.append(f'{bad.total()} records with a time that those around them do not '
-                              f'support were left out ({which})')
+            self.notes.append(
+                f'{bad.total()} {"record" if bad.total() == 1 else "records"} with a time that '
+                f'those around them do not support left out ({which})')
         seconds = sum(float(np.ptp(times[found.kept & (found.flight == one)]))
                       for one in range(found.flights))
         return DataflashLog(tables, dict(self.counts), found.flights, seconds, tuple(self.notes))
@@ -274,9 +277,11 @@ class _BinaryGatherer(_Gatherer):
     def end(self) -> None:
         self._walk(self._rest, final=True)
         if self._lost:
-            where = 'place' if self._holes == 1 else 'places'
-            self.notes.append(f'damaged: {self._lost} bytes in {self._holes} {where} are no '
-                              'records and were passed over')
+            one = self._holes == 1
+            self.notes.append(
+                f'damaged: {self._lost} bytes in {self._holes} {"place" if one else "places"} are '
+                f'no records and were passed over, so at least {self._holes} '
+                f'{"record is" if one else "records are"} lost')
         if self._cut:
             self.notes.append('cut off in the middle of a record; read up to there')
 

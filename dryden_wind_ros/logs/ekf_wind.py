@@ -29,6 +29,7 @@ import numpy.typing as npt
 from dryden_wind_ros.ekf.phase import INIT_TIME, RELEARN_MAX, WindPhase, wind_error
 from dryden_wind_ros.gusts.flown_wind import FlownWind
 from dryden_wind_ros.logs.dataflash import Table
+from dryden_wind_ros.logs.flight import Ekf
 from dryden_wind_ros.logs.phases import stretches
 
 Floats = npt.NDArray[np.float64]
@@ -150,6 +151,21 @@ class Span:
     settled: float = math.nan
 
 
+def ekf_of(log: WindLog) -> Ekf:
+    """Return EKF3's wind as the report has it."""
+    speed, direction = log.errors()
+    count = len(log.t)
+    since = np.empty(count)
+    for one in stretches(log.t, log.phase):
+        since[one.rows] = one.start
+    nothing = np.zeros(count, dtype=bool)
+    return Ekf(
+        t=log.t, phase=np.array([int(one) for one in log.phase], dtype=np.int64),
+        settled=nothing if log.settled is None else log.settled, wind_e=log.wind_e,
+        wind_n=log.wind_n, flown_e=log.flown_e, flown_n=log.flown_n, error_speed=speed,
+        error_direction=direction, reason=('',) * count, aiding_lost=nothing, since=since)
+
+
 def _mean(values: Floats) -> float:
     known = values[np.isfinite(values)]
     return float(known.mean()) if known.size else math.nan
@@ -243,7 +259,8 @@ class _Records:
             notes.append('no record of arming: taken to be '
                          + ('armed' if before else 'disarmed') + ' all the time')
         at = np.searchsorted(times, t, side='right')
-        return np.concatenate([[before], armed])[at].astype(bool).tolist()
+        held = np.concatenate([[before], armed])[at].tolist()
+        return [bool(one) for one in held]
 
 
 def _chosen_filter(core: npt.NDArray[np.int64], replayed: bool,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from dryden_wind_ros.gusts.tick_grid import TICK_S
+
+if TYPE_CHECKING:
+    from dryden_wind_ros.logs.ekf_wind import WindLog
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -191,6 +195,13 @@ class FlightRecord:
         What was wrong with the file, or is missing in it.
     namespace : str
         Of the vehicle's topics, without slashes at its ends.
+    number : int
+        Which flight of that vehicle in the file, from 1; 0 if it is the only one. A new one begins
+        where the vehicle's clock starts again.
+    wind_log : WindLog or None
+        EKF3's wind in the vehicle's own terms, of dataflash and telemetry logs.
+    no_ekf : str
+        Why there is no EKF3 wind; '' if there is.
     """
 
     name: str
@@ -201,6 +212,9 @@ class FlightRecord:
     ekf: Ekf | None
     notes: tuple[str, ...] = ()
     namespace: str = ''
+    number: int = 0
+    wind_log: WindLog | None = None
+    no_ekf: str = ''
 
 
 def runs_of(tick: IntArray, restarts: IntArray, setting: IntArray,

@@ -40,8 +40,8 @@ def stretches(t: Sequence[float] | npt.NDArray[np.float64], *keys: Sequence[obje
 
     Examples
     --------
-    >>> [(s.start, s.end) for s in stretches([0.0, 1.0, 2.0, 3.0], ['init', 'init', 'coast', 'coast'])]
-    [(0.0, 2.0), (2.0, 3.0)]
+    >>> [(s.start, s.end) for s in stretches([0.0, 1.0, 2.0], ['init', 'init', 'coast'])]
+    [(0.0, 2.0), (2.0, 2.0)]
     """
     count = len(t)
     begins = [at for at in range(count)

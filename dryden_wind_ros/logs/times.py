@@ -120,4 +120,5 @@ def _lonely(t: FloatArray) -> IntArray:
     around = np.sort(t[window[window != alone[:, None]].reshape(-1, 2 * _AROUND)], axis=1)
     low, high = around[:, 2], around[:, -3]
     slack = np.maximum(_CLOSE, np.minimum(high - low, 3.0 * JUMP))
-    return alone[(t[alone] < low - slack) | (t[alone] > high + slack)]
+    found: IntArray = alone[(t[alone] < low - slack) | (t[alone] > high + slack)]
+    return found

@@ -27,13 +27,17 @@ import math
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from dryden_wind_ros.ekf.phase import WindPhaseMonitor
-from dryden_wind_ros.logs.tlog import MESSAGES, LogFileError, TlogReader
+from dryden_wind_ros.logs.flight import RecordError
+from dryden_wind_ros.logs.phases import stretches
+from dryden_wind_ros.logs.tlog import Telemetry
+from dryden_wind_ros.logs.tlog_flights import Vehicle, notes_of
+from dryden_wind_ros.tools.command_line import pipe_safe, progress_bar, wrong_outputs
 
 COLUMNS = ('t_boot_s', 'phase', 'wind_n', 'wind_e', 'settled')
 
@@ -58,7 +62,7 @@ def replay(messages: Iterable[tuple[float, Any]],
     Parameters
     ----------
     messages : iterable of (float, message)
-        As :class:`TlogReader` gives them; the stamps are not used.
+        As `logs.tlog.TlogReader` gives them; the stamps are not used.
     monitor : WindPhaseMonitor, optional
         Default: a new one.
     """
@@ -154,13 +158,9 @@ def agreement(rows: Phases, truth: Phases) -> Agreement:
 
 def phase_spans(phases: Phases) -> list[tuple[str, float, float]]:
     """Return (phase, start, end) of each run of equal phases; each ends where the next starts."""
-    spans: list[tuple[str, float, float]] = []
-    for t, phase in phases:
-        if spans:
-            spans[-1] = (*spans[-1][:2], t)
-        if not spans or spans[-1][0] != phase:
-            spans.append((phase, t, t))
-    return spans
+    names = [phase for _, phase in phases]
+    return [(names[one.rows.start], one.start, one.end)
+            for one in stretches([t for t, _ in phases], names)]
 
 
 def _only_in(spans: list[tuple[str, float, float]],
@@ -225,8 +225,15 @@ def _print_scores(rows: list[Row], truth_path: Path, mean_wind: tuple[float, flo
     if mean_wind is not None:
         speed, angle = mean_wind[0], math.radians(mean_wind[1])
         good = settling(rows, truth, -speed * math.cos(angle), -speed * math.sin(angle))
-        print(f'settled: {good.within:.2%} of it within 3 m/s of the mean wind; '
-              f'{good.share:.2%} of learning')
+        if math.isnan(good.within):
+            print('settled: never')
+        else:
+            print(f'settled: {good.within:.2%} of it within 3 m/s of the mean wind; '
+                  f'{_percent(good.share)} of learning')
+
+
+def _percent(share: float) -> str:
+    return 'none' if math.isnan(share) else f'{share:.2%}'
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -245,22 +252,32 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@pipe_safe
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     options = _parser().parse_args(arguments)
-    reader = TlogReader(options.flight, MESSAGES)
+    path: Path = options.flight
+    inputs = [path, *([options.truth] if options.truth is not None else [])]
+    if (wrong := wrong_outputs([options.csv], inputs)) is not None:
+        print(f'ekf_replay: {wrong}', file=sys.stderr)
+        return 1
     try:
-        rows = list(replay(reader, WindPhaseMonitor(system=options.system)))
+        with progress_bar() as progress:
+            log = Telemetry(path, lambda done: progress(f'reading {path.name}', 0.2 * done))
+            vehicle = Vehicle(log, options.system)
+            rows, flights = _rows(vehicle, lambda done: progress('replaying', 0.2 + 0.8 * done))
         if options.csv is not None:
             with open(options.csv, 'w', newline='') as file:
                 write_csv(rows, file)
         elif options.truth is None:
             write_csv(rows, sys.stdout)
         if options.truth is not None and rows:
-            _print_scores(rows, options.truth, options.mean_wind)
-    except LogFileError as error:
+            _print_scores(rows[:flights[0]], options.truth, options.mean_wind)
+    except RecordError as error:
         print(f'ekf_replay: {error}', file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        raise
     except OSError as error:
         print(f'ekf_replay: {error.filename}: {error.strerror}', file=sys.stderr)
         return 1
@@ -268,15 +285,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f'ekf_replay: {options.truth}: not a CSV with t_boot_s and phase ({error!r})',
               file=sys.stderr)
         return 1
-    if reader.problem:
-        print(f'ekf_replay: {options.flight}: {reader.problem}; {reader.messages} messages read',
+    for note in notes_of(log, vehicle):
+        print(f'ekf_replay: {path}: {note}', file=sys.stderr)
+    if len(flights) > 1:
+        print(f'ekf_replay: {path}: {len(flights)} flights; times start again at rows '
+              + ', '.join(str(sum(flights[:at])) for at in range(1, len(flights))),
               file=sys.stderr)
     if not rows:
-        print(f'ekf_replay: {options.flight}: no EKF_STATUS_REPORT from '
-              + (f'system {options.system}' if options.system else 'an ArduPilot vehicle')
-              + f' among its {reader.messages} messages', file=sys.stderr)
+        print(f'ekf_replay: {path}: no EKF_STATUS_REPORT from system {vehicle.source[0]} among its '
+              f'{len(log)} messages', file=sys.stderr)
         return 1
     return 0
+
+
+def _rows(vehicle: Vehicle, progress: Callable[[float], None]) -> tuple[list[Row], list[int]]:
+    """Return the rows of all flights, and how many each has."""
+    rows: list[Row] = []
+    counts = [0] * vehicle.flights
+    now = 0
+
+    def messages() -> Iterator[tuple[float, Any]]:
+        nonlocal now
+        for row, flight, message in vehicle.messages():
+            now = flight
+            if not row % 20_000:
+                progress(row / (vehicle.last_row + 1))
+            yield 0.0, message
+
+    for row in replay(messages()):
+        rows.append(row)
+        counts[now] += 1
+    return rows, [count for count in counts if count] or [0]
 
 
 if __name__ == '__main__':

@@ -12,7 +12,6 @@ rebuilt from the SIM_WIND_* parameters in either; a flight outside SITL has none
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
 import math
 import sys
@@ -23,16 +22,17 @@ from typing import Any
 import numpy as np
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.markup import escape
 from rich.table import Table
 
 from dryden_wind_ros.ekf.phase import WindPhase
 from dryden_wind_ros.logs.ekf_wind import Span, WindLog
-from dryden_wind_ros.logs.tlog import LogFileError
-from dryden_wind_ros.logs.wind_log import ReportProgress, read_wind_log
+from dryden_wind_ros.logs.flight import FlightRecord, RecordError
+from dryden_wind_ros.logs.reader import read_log
+from dryden_wind_ros.tools.command_line import pipe_safe, progress_bar, wrong_outputs
 
 COLUMNS = ('t_boot_s', 'phase', 'wind_n', 'wind_e', 'flown_n', 'flown_e', 'error_speed',
-           'error_direction', 'variance_n', 'variance_e', 'settled')
+           'error_direction', 'variance_n', 'variance_e', 'settled', 'core', 'flight')
 
 PHASE_COLOURS = {
     WindPhase.UNKNOWN: '#ffffff',
@@ -47,33 +47,47 @@ PHASE_COLOURS = {
 """Colour of each phase's band in a picture."""
 
 
-def write_csv(log: WindLog, path: Path) -> None:
-    """Write the columns of :data:`COLUMNS`; what is not known is ``nan``, or empty for settled."""
-    speed_error, direction_error = log.errors()
-    columns = zip(log.t, log.wind_n, log.wind_e, log.flown_n, log.flown_e, speed_error,
-                  direction_error, log.variance_n, log.variance_e, strict=True)
+def write_csv(flights: Sequence[FlightRecord], path: Path) -> None:
+    """Write the columns of :data:`COLUMNS`; what is not known is ``nan``, or empty."""
     with open(path, 'w', newline='') as file:
         writer = csv.writer(file, lineterminator='\n')
         writer.writerow(COLUMNS)
-        for row, (t, *values) in enumerate(columns):
-            settled = '' if log.settled is None else int(log.settled[row])
-            writer.writerow((f'{t:.3f}', log.phase[row].name.lower(),
-                             *(f'{value:.4g}' for value in values), settled))
+        for flight in flights:
+            if flight.wind_log is not None:
+                writer.writerows(_rows(flight.wind_log, flight.number or 1))
+
+
+def _rows(log: WindLog, number: int) -> Iterator[tuple[object, ...]]:
+    speed_error, direction_error = log.errors()
+    columns = zip(log.t, log.wind_n, log.wind_e, log.flown_n, log.flown_e, speed_error,
+                  direction_error, log.variance_n, log.variance_e, strict=True)
+    for row, (t, *values) in enumerate(columns):
+        yield (f'{t:.3f}', log.phase[row].name.lower(), *(f'{value:.4g}' for value in values),
+               '' if log.settled is None else int(log.settled[row]),
+               '' if log.core is None else int(log.core[row]), number)
 
 
 def phase_table(log: WindLog, title: str) -> Table:
     """Return the phases of a flight as a table for the terminal."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, caption_justify='left',
+    spans = log.spans()
+    settled = log.settled is not None
+    cores = len({span.core for span in spans}) > 1
+    table = Table(title=escape(title), box=box.SIMPLE_HEAD, pad_edge=False, caption_justify='left',
                   caption='Times in s. Winds: m/s and where they come from. Error: length of '
-                  '(estimate - flown), mean and max, m/s; turn: error of the direction, degrees.')
-    for name in ('phase', 'from', 'to', 'for', 'estimate', 'flown', 'error', 'max', 'turn'):
+                  '(estimate - flown), mean and max, m/s; turn: error of the direction, degrees.'
+                  + (' Settled: share of the time in which the estimate may be believed.'
+                     if settled else '')
+                  + (' Core: filter of EKF3 in use.' if cores else ''))
+    for name in ('phase', 'from', 'to', 'for', 'estimate', 'flown', 'error', 'max', 'turn',
+                 *(('settled',) if settled else ()), *(('core',) if cores else ())):
         table.add_column(name, justify='left' if name == 'phase' else 'right', no_wrap=True)
-    for span in log.spans():
+    for span in spans:
         table.add_row(
             span.phase.name.lower().replace('_', ' '), f'{span.start:.1f}', f'{span.end:.1f}',
             f'{span.end - span.start:.1f}', _wind_text(span.wind_n, span.wind_e),
             _wind_text(span.flown_n, span.flown_e), _number(span.error, 1),
-            _number(span.error_max, 1), _number(span.error_direction, 0))
+            _number(span.error_max, 1), _number(span.error_direction, 0),
+            *((f'{span.settled:.0%}',) if settled else ()), *((str(span.core),) if cores else ()))
     return table
 
 
@@ -102,13 +116,13 @@ def plot(log: WindLog, path: Path, title: str) -> None:
 
     Raises
     ------
-    LogFileError
+    RecordError
         Matplotlib is not installed, or does not know the format.
     """
     try:
         import matplotlib
     except ImportError as error:
-        raise LogFileError('--plot needs Matplotlib: apt install python3-matplotlib, or '
+        raise RecordError('--plot needs Matplotlib: apt install python3-matplotlib, or '
                            'pip install matplotlib') from error
     matplotlib.use('Agg')
     from matplotlib import pyplot as plt
@@ -148,7 +162,7 @@ def plot(log: WindLog, path: Path, title: str) -> None:
     try:
         figure.savefig(path, dpi=110)
     except ValueError as error:
-        raise LogFileError(f'{path}: {error}') from error
+        raise RecordError(f'{path}: {error}') from error
     finally:
         plt.close(figure)
 
@@ -173,14 +187,6 @@ def _label_phases(axis: Any, spans: list[Span]) -> None:
                           textcoords='offset points', ha='center', fontsize=9, color='#444444')
 
 
-@contextlib.contextmanager
-def _progress_bar(path: Path, console: Console) -> Iterator[ReportProgress]:
-    with Progress(TextColumn('{task.description}'), BarColumn(), TimeRemainingColumn(),
-                  console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(f'reading {path.name}', total=1.0)
-        yield lambda done: bar.update(task, completed=done)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='ekf_wind_log', description="Phases of EKF3's wind estimate in one flight, and how "
@@ -189,35 +195,60 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--csv', type=Path, help='write the columns to this file')
     parser.add_argument('--plot', type=Path, metavar='PNG', help='draw the flight to this file')
     parser.add_argument('--title', help='title of table and picture (default: name of the file)')
+    parser.add_argument('--system', type=int, help='system id of the vehicle, in a telemetry log '
+                        'of several (default: the first ArduPilot vehicle)')
+    parser.add_argument('--replayed', action='store_true', help='of a log that Replay has added '
+                        'its filters to (cores 100 and up): those, not the ones that flew')
     return parser
 
 
+@pipe_safe
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     options = _parser().parse_args(arguments)
-    errors = Console(stderr=True)
-    title = options.title or options.flight.name
+    path: Path = options.flight
+    if (wrong := wrong_outputs((options.csv, options.plot), [path])) is not None:
+        print(f'ekf_wind_log: {wrong}', file=sys.stderr)
+        return 1
     try:
-        with _progress_bar(options.flight, errors) as progress:
-            log = read_wind_log(options.flight, progress)
+        with progress_bar() as progress:
+            flights = read_log(path, lambda done: progress(f'reading {path.name}', done),
+                               system=options.system, replayed=options.replayed)
+        told = [flight for flight in flights if flight.wind_log is not None]
+        if not told:
+            raise RecordError(f'{path}: {flights[0].no_ekf}')
         if options.csv is not None:
-            write_csv(log, options.csv)
+            write_csv(told, options.csv)
         if options.plot is not None:
-            plot(log, options.plot, title)
-    except LogFileError as error:
+            for flight, target in zip(told, _pictures(options.plot, len(told)), strict=True):
+                assert flight.wind_log is not None
+                plot(flight.wind_log, target, options.title or flight.name)
+    except RecordError as error:
         print(f'ekf_wind_log: {error}', file=sys.stderr)
         return 1
     except OSError as error:
-        print(f'ekf_wind_log: {error.filename}: {error.strerror}', file=sys.stderr)
+        print(f'ekf_wind_log: {error.filename or options.csv}: {error.strerror}', file=sys.stderr)
         return 1
+    for flight in told:
+        _print(flight, options.title or flight.name)
+    return 0
+
+
+def _pictures(path: Path, count: int) -> list[Path]:
+    """Return a name for the picture of each flight: out.png, out_2.png, ..."""
+    return [path, *(path.with_stem(f'{path.stem}_{number}') for number in range(2, count + 1))]
+
+
+def _print(flight: FlightRecord, title: str) -> None:
+    log = flight.wind_log
+    assert log is not None
     # A pipe has no width: give the table what it needs rather than cut it at 80 columns.
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(phase_table(log, title))
     if not np.isfinite(log.flown_n).any():
         print('No SIM_WIND_* parameters in this log: the wind flown is not known.')
-    for note in log.notes:
+    for note in flight.notes:
         print(f'Note: {note}.')
-    return 0
 
 
 if __name__ == '__main__':

@@ -11,24 +11,21 @@ import argparse
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
 from dryden_wind_ros.logs.reader import read_flights
 from dryden_wind_ros.report.flight import FlightRecord, RecordError
+from dryden_wind_ros.tools.command_line import Report, pipe_safe, progress_bar, wrong_outputs
 
 _PLOTLY = ('the page is made with the Python package plotly, which is not installed. Install it: '
            'python3 -m pip install plotly. --csv works without it')
 
-Report = Callable[[str, float], None]
 
-
-def make_report(paths: Sequence[Path], output: Path | None, csv: Path | None,
-                report: Report) -> tuple[list[FlightRecord], list[str]]:
+def make_report(paths: Sequence[Path], output: Path | None, csv: Path | None, report: Report,
+                system: int | None = None, replayed: bool = False,
+                ) -> tuple[list[FlightRecord], list[str]]:
     """Read flights and write what was asked for.
 
     Parameters
@@ -41,6 +38,8 @@ def make_report(paths: Sequence[Path], output: Path | None, csv: Path | None,
         The columns to write; None for none.
     report : callable
         Called with what is being done and the fraction done, 0 to 1.
+    system, replayed : int, bool
+        See `logs.reader.read_flights`.
 
     Returns
     -------
@@ -53,7 +52,7 @@ def make_report(paths: Sequence[Path], output: Path | None, csv: Path | None,
     for number, path in enumerate(paths):
         def reading(fraction: float, number: int = number, path: Path = path) -> None:
             report(f'reading {path.name}', 0.7 * (number + fraction) / len(paths))
-        flights += read_flights(path, reading)
+        flights += read_flights(path, reading, system=system, replayed=replayed)
     if csv is not None:
         from dryden_wind_ros.report.columns import write_csv
 
@@ -100,16 +99,6 @@ def _whole(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-@contextmanager
-def _progress_bar() -> Iterator[Report]:
-    console = Console(stderr=True)
-    with Progress(TextColumn('{task.description}'), BarColumn(), TaskProgressColumn(),
-                  TimeElapsedColumn(), console=console, transient=True,
-                  disable=not console.is_terminal) as bar:
-        task = bar.add_task('reading', total=1.0)
-        yield lambda what, fraction: bar.update(task, description=what, completed=fraction)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='wind_report', description='Make one HTML page of a flight: gusts, strength and '
@@ -122,26 +111,14 @@ def _parser() -> argparse.ArgumentParser:
                         help='page to write (default: wind_report.html, unless --csv is given)')
     parser.add_argument('--csv', type=Path, metavar='CSV',
                         help='write the columns, one row a tick, to this file')
+    parser.add_argument('--system', type=int, help='system id of the vehicle, in telemetry logs of '
+                        'several (default: the first ArduPilot vehicle)')
+    parser.add_argument('--replayed', action='store_true', help='of dataflash logs that Replay has '
+                        'added its filters to (cores 100 and up): those, not the ones that flew')
     return parser
 
 
-def _wrong_output(output: Path | None, csv: Path | None, flights: Sequence[Path]) -> str | None:
-    """Say what is wrong with the names to write to; None if nothing is."""
-    for path in (output, csv):
-        if path is None:
-            continue
-        if path.is_dir():
-            return f'{path}: this is a folder; give the name of a file'
-        if not path.absolute().parent.is_dir():
-            return f'{path}: there is no folder {path.absolute().parent}'
-        for flight in flights:
-            if path.resolve() == flight.resolve():
-                return f'{path}: this is the flight to be read; it would be written over'
-    if output is not None and csv is not None and output.resolve() == csv.resolve():
-        return f'{output}: page and columns cannot be written to the same file'
-    return None
-
-
+@pipe_safe
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     options = _parser().parse_args(arguments)
@@ -151,12 +128,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if output is not None and importlib.util.find_spec('plotly') is None:
         print(f'wind_report: {_PLOTLY}', file=sys.stderr)
         return 1
-    if (wrong := _wrong_output(output, options.csv, options.flights)) is not None:
+    if (wrong := wrong_outputs((output, options.csv), options.flights)) is not None:
         print(f'wind_report: {wrong}', file=sys.stderr)
         return 1
     try:
-        with _progress_bar() as report:
-            flights, verdicts = make_report(options.flights, output, options.csv, report)
+        with progress_bar() as report:
+            flights, verdicts = make_report(
+                options.flights, output, options.csv, report, options.system, options.replayed)
     except RecordError as error:
         print(f'wind_report: {error}', file=sys.stderr)
         return 1
