@@ -31,6 +31,7 @@ setup(
             'mavlink_bridge = dryden_wind_ros.nodes.mavlink_bridge:main',
             'wind_fleet = dryden_wind_ros.nodes.wind_fleet:main',
             'gazebo_wind = dryden_wind_ros.nodes.gazebo_wind:main',
+            'sitl_wind_relay = dryden_wind_ros.nodes.sitl_wind_relay:main',
             'wind_markers = dryden_wind_ros.nodes.wind_markers:main',
             'ekf_replay = dryden_wind_ros.tools.ekf_replay:main',
             'ekf_wind_log = dryden_wind_ros.tools.ekf_wind_log:main',

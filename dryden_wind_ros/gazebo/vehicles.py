@@ -82,3 +82,43 @@ def parse_vehicles(text: str, *, links: bool = False) -> tuple[Vehicle, ...]:
         if twice:
             raise ValueError(f'vehicles is {text!r}; the {what} {twice[0]!r} is in it twice')
     return tuple(vehicles)
+
+
+def parse_instances(text: str) -> tuple[tuple[str, int], ...]:
+    """Read a list of vehicles and their SITL instances.
+
+    Parameters
+    ----------
+    text : str
+        ``namespace=instance``, separated by commas. Without an instance, they are counted from 0.
+        Empty: instance 0 in the namespace of the node.
+
+    Returns
+    -------
+    tuple of (str, int)
+        Namespace without a slash at the ends, and instance.
+
+    Raises
+    ------
+    ValueError
+        Naming what is wrong.
+
+    Examples
+    --------
+    >>> parse_instances('uav1=0, uav2=3')
+    (('uav1', 0), ('uav2', 3))
+    """
+    vehicles = []
+    for count, entry in enumerate(text.split(',')):
+        namespace, _, number = (part.strip() for part in entry.partition('='))
+        instance = number or str(count)
+        if not _NAMESPACE.fullmatch(namespace) or (not namespace and ',' in text) \
+                or not re.fullmatch(r'\d{1,3}', instance, re.ASCII):
+            raise ValueError(f'vehicles is {text!r}, with {entry.strip()!r} in it; it must be a '
+                             'list like "uav1=0, uav2=1": namespace and SITL instance, 0 to 999')
+        vehicles.append((namespace.strip('/'), int(instance)))
+    for what, values in zip(('namespace', 'instance'), zip(*vehicles, strict=True), strict=True):
+        if len(set(values)) < len(values):
+            twice = next(value for value in values if values.count(value) > 1)
+            raise ValueError(f'vehicles is {text!r}; the {what} {twice!r} is in it twice')
+    return tuple(vehicles)

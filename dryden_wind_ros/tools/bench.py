@@ -70,6 +70,8 @@ PARTS: list[Part] = [
          False),
     Part('phase', 'WindPhaseMonitor per message, against decoding it', 'phase', 'run_phase',
          False),
+    Part('json_relay', 'a step through sitl_wind_relay, against a bare UDP relay', 'json_relay',
+         'run_json_relay', False),
     Part('latency', 'clock in to PARAM_SET out, against a bare relay', 'relay', 'run_latency'),
     Part('nodes_cpu', 'CPU of wind node and bridge, against the same relay', 'relay',
          'run_nodes_cpu'),
