@@ -52,6 +52,11 @@ def number(value: float, digits: int = 2, unit: str = '') -> str:
     return f'{value:.{digits}f}{" " if unit else ""}{unit}'
 
 
+def between(low: float, high: float, digits: int = 2) -> str:
+    """Return a range of numbers."""
+    return f'{number(low, digits)} to {number(high, digits) if math.isfinite(high) else "∞"}'
+
+
 def judged(agrees: bool, enough: bool = True) -> str:
     """Say whether a measurement agrees with the model."""
     if not enough:

@@ -44,6 +44,9 @@ class ModelSteps:
         Time constant, s.
     step : ndarray, shape (3, N)
         Factor of one step; differs from `phi` where a gap was stepped at once.
+    aim : ndarray, shape (3, N)
+        Variance that the state tends to, (m/s)^2, without `scale`: sigma^2, a little more by
+        ``euler``. A process that starts from calm has 1 - exp(-2 t / tau) of it after a time t.
     euler : ndarray of bool, shape (N,)
         Whether by method ``euler``.
     state : ndarray, shape (3, N)
@@ -60,6 +63,7 @@ class ModelSteps:
     variance: FloatArray
     tau: FloatArray
     step: FloatArray
+    aim: FloatArray
     euler: BoolArray
     state: FloatArray
     scale: FloatArray
@@ -112,8 +116,8 @@ def model_steps(air: Air, settings: Sequence[Settings]) -> ModelSteps:
     variance = _variances(blowing, known, from_rest, phi_n**2, gain2, stationary)
     return ModelSteps(
         known=known, single=(known | begun) & (gap == 1), from_rest=from_rest, phi=phi_n,
-        gain=np.sqrt(gain2), variance=variance, tau=tau, step=phi, euler=euler,
-        state=state, scale=scale)
+        gain=np.sqrt(gain2), variance=variance, tau=tau, step=phi,
+        aim=stationary, euler=euler, state=state, scale=scale)
 
 
 def _variances(blowing: BoolArray, known: BoolArray, from_rest: BoolArray, phi2: FloatArray,

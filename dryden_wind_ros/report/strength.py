@@ -3,7 +3,7 @@
 The mean square of a Gaussian process has the variance 2 sum C_ij^2 / N^2 [1]_, with C the
 covariance of its samples (see `model_steps`). With a constant time constant tau over a T >> tau
 this is 2 sigma^4 / n with n = T / tau independent samples: sigma is uncertain by 1 / sqrt(2 n) of
-itself.
+itself. The mean square is distributed as chi-squared with n degrees of freedom, nearly.
 
 References
 ----------
@@ -18,16 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dryden_wind_ros.gusts.tick_grid import TICK_S
-from dryden_wind_ros.report.chance import CONFIDENCE
+from dryden_wind_ros.report.chance import MIN_SAMPLES, chi_squared_range
 from dryden_wind_ros.report.flight import Air, BoolArray, FloatArray
 from dryden_wind_ros.report.model_steps import ModelSteps
 
 HEIGHT_EDGES = (3.5, 7.0, 14.0, 28.0, 56.0, 112.0, 224.0, 448.0)
 """Limits of the bands of height, m; chosen so that usual heights (5, 10, 20 m ...) lie inside."""
-
-
-MIN_SAMPLES = 8.0
-"""Fewer independent samples than this are shown, but not judged."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +44,8 @@ class Strength:
         What the model makes of its settings on average, m/s, the start from rest included.
     aimed : ndarray
         What it aims at (sigma in wind/state), m/s.
-    error : ndarray
-        Standard error of `measured`, m/s.
+    least, most : ndarray
+        Between these lie 95 % of measurements of the model's own process, m/s; never below 0.
     samples : ndarray
         Number of independent samples that the band amounts to.
     """
@@ -61,7 +57,8 @@ class Strength:
     measured: FloatArray
     model: FloatArray
     aimed: FloatArray
-    error: FloatArray
+    least: FloatArray
+    most: FloatArray
     samples: FloatArray
 
     @property
@@ -71,8 +68,8 @@ class Strength:
 
     @property
     def agrees(self) -> BoolArray:
-        """Whether measured and model agree within 1.96 standard errors, shape (3,)."""
-        return np.abs(self.measured - self.model) <= CONFIDENCE * self.error
+        """Whether `measured` lies where 95 % of right measurements do, shape (3,)."""
+        return (self.least <= self.measured) & (self.measured <= self.most)
 
 
 def strengths(air: Air, steps: ModelSteps) -> tuple[Strength | None, list[Strength]]:
@@ -100,13 +97,14 @@ def strengths(air: Air, steps: ModelSteps) -> tuple[Strength | None, list[Streng
         model2 = (steps.scale**2 * steps.variance)[:, rows].mean(axis=1)
         variance = 2.0 * squares[:, b] / count**2
         with np.errstate(invalid='ignore', divide='ignore'):
+            samples = 2.0 * model2**2 / variance
+            least, most = chi_squared_range(samples)
             found.append(Strength(
                 low=float(edges[band[rows].min()]), high=float(edges[band[rows].max() + 1]),
                 height=float(air.height[rows].mean()), seconds=count * TICK_S,
                 measured=np.sqrt((air.gust[:, rows]**2).mean(axis=1)), model=np.sqrt(model2),
                 aimed=np.sqrt((air.sigma[:, rows]**2).mean(axis=1)),
-                error=np.sqrt(variance) / (2.0 * np.sqrt(model2)),
-                samples=2.0 * model2**2 / variance))
+                least=np.sqrt(model2 * least), most=np.sqrt(model2 * most), samples=samples))
     return found[0], found[1:]
 
 

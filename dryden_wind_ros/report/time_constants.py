@@ -3,7 +3,8 @@
 One factor r on all rates 1 / tau_k is fitted, phi_k = exp(-r dt / tau_k), by least squares of
 x_k - phi_k x_{k-1}, weighted by 1 / g_k^2 (see `model_steps`): with a constant tau, the
 autocorrelation at a lag of one tick. Its variance is 1 / sum (dt phi_k / (tau_k g_k))^2 P_{k-1}, so
-tau is uncertain by sqrt(2 tau / T) of itself: 1 / sqrt(n) with n = T / (2 tau).
+tau is uncertain by sqrt(2 tau / T) of itself: 1 / sqrt(n) with n = T / (2 tau). The factor is the
+Gaussian number, not tau, so the range of tau reaches farther up than down.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dryden_wind_ros.gusts.tick_grid import TICK_S
-from dryden_wind_ros.report.chance import CONFIDENCE
+from dryden_wind_ros.report.chance import CONFIDENCE, MIN_SAMPLES
 from dryden_wind_ros.report.flight import AXES, Air, BoolArray, FloatArray, IntArray
 from dryden_wind_ros.report.model_steps import ModelSteps, model_covariance, some
 
@@ -29,9 +30,11 @@ class TimeConstant:
     ----------
     axis : str
         'u', 'v' or 'w'.
-    measured, model, error : float
-        The model's times the factor fitted, the model's (its mean over the flight), and the
-        standard error, s.
+    measured, model : float
+        The model's divided by the factor fitted, and the model's (its mean over the flight), s;
+        `measured` is infinite where the gust returned to its mean at no rate.
+    least, most : float
+        Between these lie 95 % of such fits to the model's own process, s; `most` may be infinite.
     samples : float
         Independent samples, T / (2 tau) where tau is constant.
     lag : ndarray, shape (M,)
@@ -43,7 +46,8 @@ class TimeConstant:
     axis: str
     measured: float
     model: float
-    error: float
+    least: float
+    most: float
     samples: float
     lag: FloatArray
     autocorrelation: FloatArray
@@ -51,8 +55,13 @@ class TimeConstant:
 
     @property
     def agrees(self) -> bool:
-        """Whether measured and model agree within 1.96 standard errors."""
-        return abs(self.measured - self.model) <= CONFIDENCE * self.error
+        """Whether `measured` lies where 95 % of right fits do."""
+        return self.least <= self.measured <= self.most
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are enough independent samples to judge."""
+        return self.samples >= MIN_SAMPLES
 
 
 def time_constants(air: Air, steps: ModelSteps) -> list[TimeConstant]:
@@ -66,18 +75,18 @@ def time_constants(air: Air, steps: ModelSteps) -> list[TimeConstant]:
         rate = TICK_S / steps.tau[i, pair]
         before, now = steps.state[i, pair - 1], steps.state[i, pair]
         factor = _fit_rate(before, now, rate, steps.gain[i, pair], steps.euler[pair])
-        if not math.isfinite(factor):
-            continue
         slope = rate * np.where(steps.euler[pair], 1.0, steps.phi[i, pair]) / steps.gain[i, pair]
         samples = float(slope**2 @ steps.variance[i, pair - 1])
         tau_model = float(steps.tau[i, pair].mean())
-        tau, error = tau_model / factor, tau_model / math.sqrt(samples)
+        spread = CONFIDENCE / math.sqrt(samples)  # of the factor, which is on 1 / tau
         lags = np.arange(0, max(20, min(round(5.0 * tau_model / TICK_S), len(grid[i]) // 4)))
         lags = lags[::max(1, len(lags) // 150)]
         rows = some(np.flatnonzero(steps.blowing), _MODEL_ROWS)
         curve = model_covariance(steps, i, rows, np.ones(len(rows)), lags)
         found.append(TimeConstant(
-            axis, tau, tau_model, error, samples,
+            axis, tau_model / factor if factor > 0.0 else math.inf, tau_model,
+            tau_model / (1.0 + spread), tau_model / (1.0 - spread) if spread < 1.0 else math.inf,
+            samples,
             np.asarray(lags * TICK_S, dtype=np.float64),
             _autocorrelation(grid[i], blowing, lags), curve / curve[0]))
     return found
@@ -85,7 +94,7 @@ def time_constants(air: Air, steps: ModelSteps) -> list[TimeConstant]:
 
 def _fit_rate(before: FloatArray, now: FloatArray, rate: FloatArray, gain: FloatArray,
               euler: BoolArray) -> float:
-    """Return the factor on `rate` that fits best (Gauss-Newton); NaN if there is none."""
+    """Return the factor on `rate` that fits best (Gauss-Newton); 0 if none above 0 does."""
     factor = 1.0
     for _ in range(50):
         phi = np.where(euler, 1.0 - factor * rate, np.exp(-factor * rate))
@@ -93,12 +102,12 @@ def _fit_rate(before: FloatArray, now: FloatArray, rate: FloatArray, gain: Float
         residual = (now - phi * before) / gain
         weight = float(slope @ slope)
         if not weight > 0.0:
-            return math.nan
+            return 0.0
         step = float(slope @ residual) / weight
         factor += max(step, -0.5 * factor)  # stays positive
         if abs(step) < 1e-9:
             return factor
-    return math.nan
+    return 0.0
 
 
 def _on_grid(air: Air, steps: ModelSteps) -> tuple[FloatArray, BoolArray]:

@@ -8,9 +8,8 @@ import math
 import numpy as np
 
 from dryden_wind_ros.report.analysis import Analysis
-from dryden_wind_ros.report.chance import CONFIDENCE
 from dryden_wind_ros.report.flight import AXES, FlightRecord
-from dryden_wind_ros.report.markup import cards, judged, number, table
+from dryden_wind_ros.report.markup import between, cards, judged, number, table
 from dryden_wind_ros.report.phases import phase_name
 from dryden_wind_ros.report.plots import Plot, stack
 from dryden_wind_ros.report.sheet import Sheet
@@ -104,18 +103,19 @@ def _numbers(flight: FlightRecord, analysis: Analysis) -> str:
             row = [axis, number(float((known**2).mean()**0.5) if len(known) else math.nan, 3)]
             if strength is not None:
                 row[1] = number(float(strength.measured[i]), 3)
-                row += [f'{number(float(strength.model[i]), 3)} ± '
-                        f'{number(CONFIDENCE * float(strength.error[i]), 3)}',
+                row += [number(float(strength.model[i]), 3),
+                        between(float(strength.least[i]), float(strength.most[i]), 3),
                         judged(bool(strength.agrees[i]), bool(strength.enough[i]))]
             row.append(number(float(known.max()) if len(known) else math.nan, 2))
             if fits:
-                row += ([number(fit.measured, 2),
-                         f'{number(fit.model, 2)} ± {number(CONFIDENCE * fit.error, 2)}',
-                         judged(fit.agrees, fit.samples >= 8.0)] if fit else ['–', '–', '–'])
+                row += ([number(fit.measured), number(fit.model), between(fit.least, fit.most),
+                         judged(fit.agrees, fit.enough)] if fit else ['–'] * 4)
             rows.append(row)
-        head = ['', 'σ, m/s', *(['model ± 95 %', 'difference'] if strength is not None else []),
-                'peak, m/s', *(['τ, s', 'model ± 95 %', 'difference'] if fits else [])]
-        tables.append(table('Gust over the whole flight', head, rows))
+        head = ['', 'σ, m/s', *(['model', '95 %', 'difference'] if strength is not None else []),
+                'peak, m/s', *(['τ, s', 'model', '95 %', 'difference'] if fits else [])]
+        tables.append(table('Gust over the whole flight. 95 %: where so many measurements of the '
+                            'model’s own process lie.' if fits or strength is not None else
+                            'Gust over the whole flight', head, rows))
     rows = []
     if len(air):
         rows.append(['time from first to last tick', number(tally.seconds, 2, 's')])
