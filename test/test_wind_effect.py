@@ -17,7 +17,7 @@ from dryden_wind_ros.sitl.wind_effect import BLOCK_S, Effect, WindEffectMonitor
 
 FLIGHTS = sorted(flights.MEAN_WIND_FROM)
 LONG_ENOUGH = {'plane_tas', 'copter_drag', 'copter_nodrag', 'plane_crosswind_takeoff'}
-"""Those with a settled estimate or a hover of `BLOCK_S`."""
+"""Those with a steady estimate or a hover of `BLOCK_S`."""
 
 QUADROTOR, PLANE = 2, 1
 
@@ -89,13 +89,13 @@ def test_a_wind_given_that_turns_is_not_judged():
         assert not monitor.estimate(still_air(0.1 * i), (8 * math.cos(angle), 8 * math.sin(angle)))
 
 
-def still_air(t, settled=True, phase=WindPhase.LEARNING):
-    return SimpleNamespace(t=t, phase=phase, settled=settled, wind_e=0.1, wind_n=-0.1)
+def still_air(t, steady=True, phase=WindPhase.LEARNING):
+    return SimpleNamespace(t=t, phase=phase, steady=steady, wind_e=0.1, wind_n=-0.1)
 
 
 @pytest.mark.parametrize('state', [
-    {'settled': False}, {'phase': WindPhase.COAST}, {'phase': WindPhase.NOT_ESTIMATED}])
-def test_only_a_settled_estimate_counts(state):
+    {'steady': False}, {'phase': WindPhase.COAST}, {'phase': WindPhase.NOT_ESTIMATED}])
+def test_only_a_steady_estimate_counts(state):
     monitor = WindEffectMonitor()
     for i in range(2000):
         monitor.estimate(still_air(0.1 * i, **state), (8.0, 0.0))

@@ -32,7 +32,14 @@ from typing import Any
 
 from .samples import AirspeedFusions, GpsSamples
 from .settling import RESETTLING_TIME, SETTLING_TIME, WIND_STALE, Settling
-from .state import ALLOWED_TRANSITIONS, EkfWindState, WindPhase, wind_error
+from .state import (
+    ALLOWED_TRANSITIONS,
+    ARDUPILOT,
+    NO_VEHICLE,
+    EkfWindState,
+    WindPhase,
+    wind_error,
+)
 from .variance import WindVariance
 
 __all__ = [
@@ -67,17 +74,23 @@ _EKF_DELAY = 0.2       # s, EKF3 tests the speed at its delayed time horizon
 _YAW_ALIGN_CLIMB = 2.5  # m, climb at which EKF3 does its final in-flight yaw alignment
 _RESTART_STEP = 1.0    # s back in boot time that is a restart and not a late packet
 _AIDING_LATELY = 2.0   # s
+_WIND_MOST = 60.0      # m/s, the strongest wind that SITL is given here
+_AIRSPEED_OFF = 0.4    # of the airspeed measured, how far that of the estimate may be off
+
+# After a step of the wind the error falls as exp(-t / T). T is the inverse of the square root of
+# process noise times information, so it goes with 1 / EK3_WIND_P_NSE. Measured at the defaults:
+_CLOSING_PLANE = 55.0 * 0.1    # s times EK3_WIND_P_NSE, loitering with and without airspeed
+_CLOSING_COPTER = 25.0 * 0.2   # s times EK3_WIND_P_NSE, drag fusion
 
 _FIXED_WING = frozenset((1, 19, 20, 21, 22, 23, 24, 25))
 _MULTICOPTER = frozenset((2, 3, 4, 13, 14, 15, 29, 35))
-_ARDUPILOT = 3
 _VTOL_MODES = frozenset((17, 18, 19, 20, 21, 22, 23))  # QSTABILIZE .. QACRO of ArduPlane
 _VTOL_UNDEFINED = 0
 _VTOL_FORWARD = 4
 
 PARAMETERS = frozenset((
     'AHRS_EKF_TYPE', 'EK3_ENABLE', 'EK3_DRAG_BCOEF_X', 'EK3_DRAG_BCOEF_Y', 'EK3_DRAG_MCOEF',
-    'ARSPD_TYPE', 'ARSPD_USE', 'EK3_EAS_M_NSE',
+    'ARSPD_TYPE', 'ARSPD_USE', 'EK3_EAS_M_NSE', 'EK3_WIND_P_NSE',
 ))
 """The parameters that the monitor makes use of; it works without any."""
 
@@ -96,7 +109,8 @@ class WindPhaseMonitor:
         Parameters of the vehicle as far as known (:data:`PARAMETERS`). PARAM_VALUE messages keep
         them up to date.
     system : int, optional
-        MAVLink system id of the vehicle. Without it, the first autopilot heard is followed.
+        MAVLink system id of the vehicle. Without it, the first ArduPilot vehicle heard is
+        followed: the autopilot of a system whose HEARTBEAT names a vehicle.
 
     Examples
     --------
@@ -111,6 +125,8 @@ class WindPhaseMonitor:
     def __init__(self, parameters: Mapping[str, float] | None = None, *,
                  system: int | None = None) -> None:
         self._system = system
+        self._is_vehicle = system is not None  # else only until its HEARTBEAT says otherwise
+        self._others: set[int] = set()
         self._parameters: dict[str, float] = {}
         self._drag: bool | None = None
         self._sensor: bool | None = None
@@ -129,7 +145,11 @@ class WindPhaseMonitor:
             'WIND': self._on_wind,
         }
         self._forget_vehicle()
-        for name, value in (parameters or {}).items():
+        self._given = dict(parameters or {})
+        self._set_given()
+
+    def _set_given(self) -> None:
+        for name, value in self._given.items():
             self.set_parameter(name, value)
 
     # -- what the outside sees ---------------------------------------------------------------------
@@ -223,6 +243,20 @@ class WindPhaseMonitor:
             elif kind is not None and use is not None:
                 self._sensor = use == 1.0 or None  # 2: only at zero throttle, so look and see
 
+    def flown(self, east: float, north: float) -> None:
+        """Say which wind is flown now: ``settled`` then judges the estimate against it.
+
+        Whoever gives the wind, or reads in a log what was given, calls this several times a second
+        of the vehicle's time, before the messages of that time. Without it (or 5 s after the last
+        call) the estimate is judged by its own movement.
+
+        Parameters
+        ----------
+        east, north : float
+            Velocity of the air at the vehicle, m/s; NaN: not known.
+        """
+        self._settling.flown(self._t, north, east)
+
     @property
     def parameters(self) -> Mapping[str, float]:
         """The parameters known so far, as far as they matter here."""
@@ -230,7 +264,7 @@ class WindPhaseMonitor:
 
     @property
     def system(self) -> int | None:
-        """MAVLink system id followed; None until an autopilot was heard."""
+        """MAVLink system id followed, for the time being until a vehicle's HEARTBEAT; else None."""
         return self._system
 
     @property
@@ -282,6 +316,7 @@ class WindPhaseMonitor:
         self._ground_speed = _NAN
         self._airspeed = _NAN
         self._fast_since: float | None = None
+        self._fastest = 0.0
         self._height = _NAN
         self._take_off_height = 0.0  # the EKF's origin, when met in flight
         self._climbed_since: float | None = None
@@ -310,14 +345,33 @@ class WindPhaseMonitor:
         if message.get_srcComponent() != 1:
             return False
         system = source()
-        if system == self._system:
-            return True
-        if self._system is not None:
+        if self._is_vehicle or (message.get_type() != 'HEARTBEAT' and self._system is not None):
+            return bool(system == self._system)
+        return self._may_follow(system, message)
+
+    def _may_follow(self, system: int, message: Any) -> bool:
+        """Follow a system for the time being, for good once its HEARTBEAT names a vehicle."""
+        if system in self._others:
             return False
-        if message.get_type() == 'HEARTBEAT' and message.autopilot != _ARDUPILOT:
-            return False
-        self._system = system
+        if message.get_type() == 'HEARTBEAT':
+            if message.autopilot != ARDUPILOT or message.type in NO_VEHICLE:
+                self._others.add(system)
+                if system == self._system:
+                    self._follow(None)
+                return False
+            self._is_vehicle = True
+        if system != self._system:
+            self._follow(system)
         return True
+
+    def _follow(self, system: int | None) -> None:
+        if self._system is not None:
+            # What was heard until now was somebody else's.
+            self._parameters.clear()
+            self._drag = self._sensor = None
+            self._set_given()
+            self._forget_vehicle()
+        self._system = system
 
     def _set_time(self, time_boot_ms: float) -> None:
         t = time_boot_ms * 1e-3
@@ -338,7 +392,7 @@ class WindPhaseMonitor:
         return False
 
     def _on_heartbeat(self, message: Any) -> bool:
-        if message.autopilot != _ARDUPILOT:
+        if message.autopilot != ARDUPILOT:
             return False
         self._type = message.type
         self._custom_mode = message.custom_mode
@@ -476,6 +530,7 @@ class WindPhaseMonitor:
         if not armed:
             self._yaw_aligned = self._drag_seen = False
             self._climbed_since = None
+            self._fastest = 0.0
         elif self._armed is False and self._active_estimator == 'DCM' \
                 and self._flags & _POS_HORIZ_ABS:
             self._active_estimator = ''  # "EKF3 active" was lost: it has a position by now
@@ -483,6 +538,8 @@ class WindPhaseMonitor:
 
     def _set_ground_speed(self, speed: float) -> None:
         self._ground_speed = speed
+        if speed > self._fastest:
+            self._fastest = speed
         if speed <= _TAKE_OFF_SPEED:
             self._fast_since = None
         elif self._fast_since is None:
@@ -541,8 +598,11 @@ class WindPhaseMonitor:
             self._phase = phase
             self._phase_since = self._ekf3_since if phase is self._ekf3 else self._t
         self._reason = reason
-        self._settling.judge(self._t, learning=phase is WindPhase.LEARNING,
-                             variance=self._variance.largest if self._variance.valid else _NAN)
+        learning = phase is WindPhase.LEARNING
+        self._settling.judge(self._t, learning=learning,
+                             variance=self._variance.largest if self._variance.valid else _NAN,
+                             absurd=self._why_absurd() if learning else '',
+                             time_constant=self._closing_time())
 
     def _why_not_estimated(self) -> str:
         """Say why EKF3's wind does not exist or is not in use; empty if it is."""
@@ -671,6 +731,28 @@ class WindPhaseMonitor:
             self._settling.begin(t, RESETTLING_TIME)
             self._enter(WindPhase.LEARNING, 'in flight with aiding')
 
+    def _why_absurd(self) -> str:
+        """Say why the estimate cannot be right, whatever it does; empty if it can."""
+        speed = math.hypot(self._wind_n, self._wind_e)
+        if speed > _WIND_MOST:
+            return f'{speed:.0f} m/s is no wind'
+        if self._type not in _FIXED_WING:
+            return ''
+        if not self._airspeed_is_fused():
+            # Over all headings a plane is at least as fast over the ground as the wind.
+            return (f'a wind of {speed:.0f} m/s, and never faster than {self._fastest:.0f} m/s '
+                    'over the ground' if speed > self._fastest else '')
+        implied = math.hypot(self._velocity_n - self._wind_n, self._velocity_e - self._wind_e)
+        if abs(implied - self._airspeed) > _AIRSPEED_OFF * self._airspeed:
+            return (f'the estimate means an airspeed of {implied:.0f} m/s, measured are '
+                    f'{self._airspeed:.0f}')
+        return ''
+
+    def _closing_time(self) -> float:
+        plane = self._type in _FIXED_WING
+        noise = self._parameters.get('EK3_WIND_P_NSE', 0.1 if plane else 0.2)
+        return (_CLOSING_PLANE if plane else _CLOSING_COPTER) / min(max(noise, 1e-3), 1.0)
+
     def _has_relearned(self, age: float) -> bool:
         if age >= RELEARN_MAX or self._type not in _FIXED_WING:
             return True  # drag fusion takes the variance below 1 in less than half a second
@@ -729,5 +811,18 @@ class WindPhaseMonitor:
             north, east = self._wind_n, self._wind_e
             speed = math.hypot(north, east)
             from_deg = math.degrees(math.atan2(-east, -north)) % 360.0
-        return EkfWindState(phase, self._phase_since, self._settling.settled, aiding_lost,
-                            self._reason, north, east, speed, from_deg, t)
+        settling = self._settling
+        return EkfWindState(phase, self._phase_since, settling.settled, aiding_lost,
+                            self._full_reason(), north, east, speed, from_deg, t,
+                            settling.steady, settling.settles_in)
+
+    def _full_reason(self) -> str:
+        settling = self._settling
+        if self._phase is not WindPhase.LEARNING or settling.settled:
+            return self._reason
+        text = f'{self._reason}; not settled: {settling.why_not}'
+        if math.isnan(settling.settles_in):
+            return text
+        # To five seconds: it is not known better, and the text should not change all the time.
+        left = 5 * max(round(settling.settles_in / 5.0), 1)
+        return f'{text}, about {left} s to go'

@@ -14,6 +14,13 @@ from types import MappingProxyType
 
 from dryden_wind_ros.gusts.frames import CALM
 
+ARDUPILOT = 3
+"""HEARTBEAT.autopilot of ArduPilot."""
+
+NO_VEHICLE = frozenset((5, 6, 18, 26, 27, 30, 31, 32, 33, 34, 36, 37, 38, 39, 40, 41, 42))
+"""HEARTBEAT.type of what flies nothing, though it may call itself an ArduPilot: antenna tracker,
+ground station, onboard controller, gimbal, transponder, camera and what else hangs on a link."""
+
 
 class WindPhase(enum.IntEnum):
     """Phase of EKF3's wind estimate; the values are those of dryden_wind_interfaces/EkfWind."""
@@ -57,11 +64,12 @@ class EkfWindState:
     since : float
         Vehicle time at which the phase began, s since boot.
     settled : bool
-        The estimate may be believed: not in its first seconds, not while relearning or frozen.
+        The estimate may be believed: not in its first seconds, not while relearning or frozen,
+        and not while it is far from the wind flown, where that is known.
     aiding_lost : bool
         No sample of position or velocity was accepted lately.
     reason : str
-        Why this phase, in a few plain words.
+        Why this phase, in a few plain words; and why an estimate that learns is not settled.
     wind_n, wind_e : float
         Estimate, the velocity of the air towards north and east, m/s; NaN where there is none.
     speed : float
@@ -70,6 +78,10 @@ class EkfWindState:
         Where the estimated wind comes from, degrees true, [0, 360); NaN where there is none.
     t : float
         Vehicle time of the newest message used, s since boot.
+    steady : bool
+        The estimate stands as still as a settled one does, wherever the wind flown is.
+    settles_in : float
+        How long it will be until the estimate is settled, s; NaN where that cannot be said.
     """
 
     phase: WindPhase
@@ -82,6 +94,8 @@ class EkfWindState:
     speed: float
     from_deg: float
     t: float
+    steady: bool = False
+    settles_in: float = math.nan
 
     @property
     def phase_name(self) -> str:

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dryden_wind_ros.ekf.phase import INIT_TIME, RELEARN_MAX, WindPhase, wind_error
+from dryden_wind_ros.ekf.settling import settled_rows
 from dryden_wind_ros.gusts.flown_wind import FlownWind
 from dryden_wind_ros.logs.dataflash import Table
 from dryden_wind_ros.logs.flight import Ekf
@@ -213,7 +214,11 @@ def wind_of_dataflash(tables: Mapping[str, Table], *, replayed: bool = False) ->
     wind_n[~estimating] = wind_e[~estimating] = math.nan
     flown = FlownWind()
     flown_n, flown_e = _flown_at(log, t, flown)
-    return WindLog(t, tuple(phase), wind_n, wind_e, flown_n, flown_e, v22, v23, core=core,
+    settled = settled_rows(
+        t.tolist(), phase, list(zip(wind_n.tolist(), wind_e.tolist(), strict=True)),
+        list(zip(flown_n.tolist(), flown_e.tolist(), strict=True)), np.maximum(v22, v23).tolist())
+    return WindLog(t, tuple(phase), wind_n, wind_e, flown_n, flown_e, v22, v23,
+                   np.array(settled, dtype=np.bool_), core=core,
                    notes=(*notes, *flown.notes))
 
 

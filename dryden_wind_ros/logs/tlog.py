@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
+from dryden_wind_ros.ekf.state import ARDUPILOT, NO_VEHICLE
 from dryden_wind_ros.logs.flight import IntArray, RecordError
 
 MESSAGES = ('ATTITUDE', 'EKF_STATUS_REPORT', 'EXTENDED_SYS_STATE', 'GLOBAL_POSITION_INT',
@@ -38,7 +39,6 @@ _V1, _V2 = 0xFE, 0xFD
 _STAMP = 8             # bytes of big-endian microseconds before each packet
 _WINDOW = 4 << 20
 _FOREIGN_AFTER = 4096  # bytes without a packet at the start of a file that is no telemetry log
-_ARDUPILOT = 3
 
 _TYPES = {'b': 'i1', 'B': 'u1', 'h': '<i2', 'H': '<u2', 'i': '<i4', 'I': '<u4', 'q': '<i8',
           'Q': '<u8', 'f': '<f4', 'd': '<f8'}
@@ -346,7 +346,8 @@ class Telemetry:
         """Return (row of the first HEARTBEAT, source) of each ArduPilot vehicle, as they come."""
         found = []
         for heard in self.heard('HEARTBEAT'):
-            rows = heard.rows[heard.fields['autopilot'] == _ARDUPILOT]
+            rows = heard.rows[(heard.fields['autopilot'] == ARDUPILOT)
+                              & ~np.isin(heard.fields['type'], list(NO_VEHICLE))]
             if len(rows) and heard.source[1] == 1:
                 found.append((int(rows[0]), heard.source))
         return sorted(found)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from dryden_wind_ros.ekf.phase import WindPhase, WindPhaseMonitor
-from dryden_wind_ros.gusts.flown_wind import FlownWind
+from dryden_wind_ros.ekf.telemetry import TelemetryFollower
 from dryden_wind_ros.logs.air import SIM_WIND_DEFAULTS, Series, air_of_log
 from dryden_wind_ros.logs.ekf_wind import WindLog, ekf_of
 from dryden_wind_ros.logs.flight import FlightRecord, FloatArray, IntArray, RecordError
@@ -110,6 +110,7 @@ class Vehicle:
         self.source = _vehicle(log, system)
         self.heard: dict[str, Heard] = {
             name: one for name in MESSAGES for one in log.heard(name, self.source)}
+        self._orders = log.heard('PARAM_SET')
         timed = [self.heard[name] for name in _TIMED if name in self.heard]
         rows = np.concatenate([one.rows for one in timed] or [np.empty(0, dtype=np.int64)])
         boot = np.concatenate([one.fields['time_boot_ms'] for one in timed] or [np.empty(0)]) * 1e-3
@@ -132,10 +133,10 @@ class Vehicle:
         return self._t[place], self._flight[place]
 
     def messages(self) -> Iterator[tuple[int, int, Any]]:
-        """Yield (row, flight, message) of what `WindPhaseMonitor` takes, in order of the log."""
+        """Yield (row, flight, message) of what `TelemetryFollower` takes, in order of the log."""
         begins = self._rows[np.flatnonzero(np.diff(self._flight)) + 1].tolist()
         number = 0
-        for row, message in in_order(self.heard.values(), _BLOCK):
+        for row, message in in_order([*self.heard.values(), *self._orders], _BLOCK):
             while number < len(begins) and row >= begins[number]:
                 number += 1
             if row not in self.bad:
@@ -189,9 +190,7 @@ def _series(vehicle: Vehicle, name: str, column: str, factor: float, number: int
 
 def _ekf(vehicle: Vehicle, progress: Progress) -> dict[int, WindLog]:
     """Return EKF3's wind of each flight, as the monitor follows it."""
-    monitor = WindPhaseMonitor()
-    flown = FlownWind()
-    height = math.nan
+    follower = TelemetryFollower(WindPhaseMonitor(system=vehicle.source[0]))
     rows: dict[int, list[tuple[float, ...]]] = {}
     phases: dict[int, list[WindPhase]] = {}
     notes: dict[int, tuple[str, ...]] = {}
@@ -199,20 +198,13 @@ def _ekf(vehicle: Vehicle, progress: Progress) -> dict[int, WindLog]:
     for row, number, message in vehicle.messages():
         if number != before:
             before = number
-            flown.restart()
-        state = monitor.update(message)
-        kind = message.get_type()
-        if kind == 'PARAM_VALUE':
-            flown.set(message.param_id, message.param_value, monitor.t)
-        elif kind == 'GLOBAL_POSITION_INT':
-            height = message.relative_alt * 1e-3
-        elif kind == 'EKF_STATUS_REPORT' and state is not None:
-            flown.advance(state.t)
-            east, north, _ = flown.at(height)
+            follower.flown.restart()
+        state = follower.update(message)
+        if state is not None and message.get_type() == 'EKF_STATUS_REPORT':
             rows.setdefault(number, []).append(
-                (state.t, state.wind_n, state.wind_e, north, east, state.settled))
+                (state.t, state.wind_n, state.wind_e, *follower.wind_flown(), state.settled))
             phases.setdefault(number, []).append(state.phase)
-            notes[number] = flown.notes
+            notes[number] = follower.flown.notes
             if not len(rows[number]) % 500:
                 progress(row / (vehicle.last_row + 1))
     found = {}

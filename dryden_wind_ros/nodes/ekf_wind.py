@@ -74,6 +74,8 @@ class EkfWindFollower:
         self._winds = 0
         #: Height above home, m; the profile of SIM_WIND_T needs it.
         self.height = math.nan
+        #: Whether the vehicle feels the wind given: else nobody knows what it flies.
+        self.felt = True
         #: The newest sample, None before the first.
         self.newest: EkfWindSample | None = None
 
@@ -83,6 +85,7 @@ class EkfWindFollower:
             self._monitor = WindPhaseMonitor(self._monitor.parameters, system=system)
             self._sampled_at = -math.inf
             self.height = math.nan
+            self.felt = True
 
     def update(self, message: Any) -> EkfWindSample | None:
         """Take one message; return a sample if one is due."""
@@ -94,6 +97,8 @@ class EkfWindFollower:
         elif kind == 'EXTENDED_SYS_STATE':
             self._vtol_state = message.vtol_state
         with self._lock:
+            if kind in ('EKF_STATUS_REPORT', 'SYSTEM_TIME'):
+                self._monitor.flown(*self._wind_flown())
             state = self._monitor.update(message)
         if state is None:
             return None
@@ -111,6 +116,13 @@ class EkfWindFollower:
         if self.newest is None or self.newest.state.phase is state.phase:
             return None
         return self._sample(state)
+
+    def _wind_flown(self) -> tuple[float, float]:
+        """Return what the estimate is judged against: east, north, m/s; NaN where nobody knows."""
+        east, north, _ = self._flown.at(self.height)
+        # A calm that nobody gave may be that of a simulator which takes its wind elsewhere.
+        calm = not self._winds and math.hypot(east, north) == 0.0
+        return (math.nan, math.nan) if calm or not self.felt else (east, north)
 
     def _sample(self, state: EkfWindState) -> EkfWindSample:
         self._sampled_at = state.t

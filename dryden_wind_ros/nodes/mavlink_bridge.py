@@ -262,6 +262,7 @@ class MavlinkBridge(Node):
             self._report_effect()
 
     def _report_effect(self) -> None:
+        self._ekf.felt = self._effect.result.effect is not Effect.NOT_FELT
         if self._effect.result.effect is Effect.NOT_FELT and self.context.ok():
             self.get_logger().warning(self._effect.result.text)
 

@@ -5,7 +5,7 @@ it: with the JSON interface (ardupilot_gazebo), X-Plane, AirSim and others it do
 MAVLink does not say which model runs, so this is judged by what the vehicle shows, and only where
 that is beyond doubt. Two kinds of evidence:
 
-* *estimate*: EKF3's wind, settled for `BLOCK_S` seconds. A wind that is felt shows in it to within
+* *estimate*: EKF3's wind, steady for `BLOCK_S` seconds. A wind that is felt shows in it to within
   a few tenths of its strength; here only an estimate whose component along the wind given is below
   `SHARE_NONE` of it contradicts.
 * *lean*: a multicopter or helicopter that holds its place for `BLOCK_S` seconds has to lean into
@@ -91,7 +91,7 @@ class WindEffectMonitor:
     """
 
     def __init__(self, block: float = BLOCK_S) -> None:
-        self.result = WindEffect(Effect.UNKNOWN, 'not judged yet: no settled wind estimate, and no '
+        self.result = WindEffect(Effect.UNKNOWN, 'not judged yet: no steady wind estimate, and no '
                                  'long hover, in wind of 4 m/s or more')
         self._estimate = _Block(block)
         self._lean = _Block(block)
@@ -104,7 +104,7 @@ class WindEffectMonitor:
         Parameters
         ----------
         state : EkfWindState
-            EKF3's wind; only a settled one counts.
+            EKF3's wind; only a steady one counts.
         given : sequence of float
             Wind given to SITL, as it is at the vehicle: east, north, m/s.
 
@@ -113,7 +113,8 @@ class WindEffectMonitor:
         bool
             Whether the judgement changed.
         """
-        if state.phase is not WindPhase.LEARNING or not state.settled:
+        # Not `settled`: an estimate that keeps far from the wind given is what is looked for.
+        if state.phase is not WindPhase.LEARNING or not state.steady:
             self._estimate.clear()
             return False
         mean = self._estimate.add(state.t, given, (state.wind_e, state.wind_n))

@@ -13,7 +13,8 @@ each EKF_STATUS_REPORT, with the columns
 ``wind_n``, ``wind_e``
     The estimate, the velocity of the air, m/s; ``nan`` where there is none.
 ``settled``
-    1 where the estimate may be believed, else 0.
+    1 where the estimate may be believed, else 0; judged against the wind flown where SIM_WIND_* are
+    in the log.
 
 With ``--truth truth.csv`` (columns ``t_boot_s`` and ``phase`` at least) it prints how well the
 phases agree; with ``--mean-wind SPEED FROM`` how far the settled estimate is from that wind.
@@ -33,6 +34,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dryden_wind_ros.ekf.phase import WindPhaseMonitor
+from dryden_wind_ros.ekf.telemetry import TelemetryFollower
 from dryden_wind_ros.logs.flight import RecordError
 from dryden_wind_ros.logs.phases import stretches
 from dryden_wind_ros.logs.tlog import Telemetry
@@ -66,9 +68,10 @@ def replay(messages: Iterable[tuple[float, Any]],
     monitor : WindPhaseMonitor, optional
         Default: a new one.
     """
-    monitor = monitor or WindPhaseMonitor()
+    follower = TelemetryFollower(monitor)
+    monitor = follower.monitor
     for _, message in messages:
-        state = monitor.update(message)
+        state = follower.update(message)
         if state is not None and message.get_type() == 'EKF_STATUS_REPORT':
             yield Row(state.t, monitor.ekf3_phase.name.lower(), state.wind_n, state.wind_e,
                       state.settled)

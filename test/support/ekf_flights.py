@@ -24,6 +24,12 @@ MEAN_WIND_FROM = {'plane_tas': 250.0, 'plane_no_tas': 300.0, 'copter_drag': 225.
 
 MEAN_WIND_SPEED = 8.0
 
+STEPS = 'plane_wind_steps'
+"""The flight whose wind steps."""
+
+WIND_STEPS = ((94.8, 8.0, 250.0), (174.8, 3.0, 250.0), (224.8, 7.0, 120.0), (294.8, 7.0, 200.0))
+"""When (s since boot) its wind became how strong (m/s) and from where (degrees); calm before."""
+
 Messages = Sequence[tuple[float, Any]]
 
 
