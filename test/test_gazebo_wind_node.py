@@ -147,6 +147,9 @@ def test_the_world_gets_each_tick_of_the_wind_switched_on_and_the_old_wind_back(
         wait_until(lambda: len(world.sent) == tick + 1, 5, f'tick {tick} in the world')  # noqa: B023
         assert world.sent[-1] == Wind((8.0 + 0.1 * tick, -1.0, 0.25), enabled=True)
     scene.judged('Gazebo', DiagnosticStatus.OK, 'answers')
+    values = {v.key: v.value for v in scene.diagnostics['/uav/gazebo_wind: Gazebo'].values}
+    assert values['seen in the world'] == '20'
+    assert float(values['delay (ms of wall time)']) < 1000.0
     scene.node.close()
     assert world.ask(0.1) == Wind((1.0, 2.0, 0.0))
 
@@ -168,8 +171,8 @@ def test_a_world_that_answers_late_is_left_without_wind(make_scene):
     world = Recorder(Wind((0.0, 0.0, 0.0)), steps=False)
     scene = make_scene(world)
     scene.wind('/wind', 8.0, 0.0)
-    wait_until(lambda: world.sent, 5, 'the wind to be sent')
     scene.judged('Gazebo', DiagnosticStatus.ERROR, 'is Gazebo running')
+    wait_until(lambda: world.sent, 15, 'the wind to be sent')
     world.steps = True
     scene.judged('Gazebo', DiagnosticStatus.OK, 'answers')
     scene.node.close()
