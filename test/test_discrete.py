@@ -6,6 +6,7 @@ import pytest
 
 from dryden_wind_ros.gusts.conditions import MeanWind, Moment
 from dryden_wind_ros.gusts.discrete import (
+    LEAD,
     BlowingGust,
     DiscreteGust,
     certification_amplitude,
@@ -21,11 +22,11 @@ def moment(tick, *, velocity=(20.0, 0.0, 0.0), height=0.0, restarted_at=0.0):
 
 
 def blow(gust, ticks, mean=CALM, start=1.0, **at):
-    """Return {time: what the gust adds}."""
+    """Return {time at which it is flown: what the gust adds}."""
     blowing, seen = BlowingGust(gust, start), {}
     for tick in range(ticks):
         now = moment(tick, **at)
-        seen[round(now.time, 9)] = blowing.at(now, mean)
+        seen[round(now.time + LEAD, 9)] = blowing.at(now, mean)
     return seen
 
 

@@ -33,13 +33,14 @@ def test_a_file_says_who_flies_in_which_wind(tmp_path):
 - name: scout
   seed: 12
   wind: {mean_wind.speed: 9.0}
-- {instance: 4, system_id: 5}
+- {instance: 4, system_id: 5, wind: {scenario: winds/front.yaml}}
 -
 """)
     scout, second, third = load(path, seed=1)
     assert (scout.name, scout.seed, scout.wind) == ('scout', 12, {'mean_wind.speed': 9.0})
     assert (second.name, second.system_id) == ('vehicle_2', 5)
     assert second.connection == 'tcp:127.0.0.1:5802'
+    assert second.wind == {'scenario': str(tmp_path / 'winds' / 'front.yaml')}
     assert (third.instance, third.connection) == (5, 'tcp:127.0.0.1:5812')
 
 

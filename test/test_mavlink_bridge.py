@@ -31,6 +31,7 @@ class Listener:
 
     def __init__(self) -> None:
         import rclpy
+        from builtin_interfaces.msg import Time
         from diagnostic_msgs.msg import DiagnosticArray
         from nav_msgs.msg import Odometry
         from rclpy.executors import SingleThreadedExecutor
@@ -46,12 +47,15 @@ class Listener:
         self.messages = common.interfaces()
         self.clocks: list[float] = []
         self.odometry: list = []
+        self.armed: list[int] = []
         self.ekf: list = []
         self.diagnostics: dict = {}
         self.node.create_subscription(Clock, 'clock', lambda message: self.clocks.append(
             message.clock.sec + message.clock.nanosec / 1e9), common.STREAM_QOS)
         self.node.create_subscription(
             Odometry, 'odom', self.odometry.append, common.STREAM_QOS)
+        self.node.create_subscription(Time, 'armed_at', lambda message: self.armed.append(
+            message.sec * 10**9 + message.nanosec), common.LATCHED_QOS)
         self.node.create_subscription(
             self.messages.EkfWind, 'ekf_wind', self.ekf.append, common.LATCHED_QOS)
         self.node.create_subscription(
@@ -108,6 +112,10 @@ def test_clock_odometry_wind_and_a_clean_end(number, tmp_path):
         listener.wait(lambda: probe.read('SIM_WIND_T') == 1.0, 10, 'SIM_WIND_T in SITL')
         listener.wait(lambda: listener.odometry and listener.odometry[-1].pose.pose.position.z > 9,
                       20, 'the hover in the odometry')
+        # Armed is known a second late at most: heartbeats tell.
+        rising = next(one.header.stamp for one in listener.odometry if one.pose.pose.position.z > 1)
+        assert [t for t in listener.armed if t] == [pytest.approx(
+            rising.sec * 10**9 + rising.nanosec, abs=2.5e9)]
         odometry = listener.odometry[-1]
         assert (odometry.header.frame_id, odometry.child_frame_id) == ('map', 'base_link')
         q = odometry.pose.pose.orientation

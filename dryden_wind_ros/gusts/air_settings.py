@@ -91,8 +91,12 @@ class AirSettings:
 
     @property
     def turbulence(self) -> float:
-        """SIM_WIND_TURB to go with it, m/s."""
-        return 0.1 * self.mean_speed * self.scale if self.gusts == 'sitl' else 0.0
+        """SIM_WIND_TURB to go with the mean wind that is set, m/s."""
+        return self.turbulence_in(self.mean_speed)
+
+    def turbulence_in(self, mean_speed: float) -> float:
+        """Return SIM_WIND_TURB to go with a mean wind, m/s."""
+        return 0.1 * mean_speed * self.scale if self.gusts == 'sitl' else 0.0
 
 
 def _within(name: str, value: float, low: float, high: float, unit: str) -> None:

@@ -20,6 +20,10 @@ altitude. With 1, as here unless told otherwise, the gust is on the strong side.
 The gust drifts with the mean wind, as turbulence does, and is not drawn out by itself: x grows with
 the speed of the vehicle through the mean wind, held at 1 m/s or more, as the gust model holds it. A
 hovering vehicle is passed at the speed of the wind.
+
+What is given to SITL at a tick is held until the next one is there, passes a filter, and the clock
+was heard a little late: on average it is flown a tick after it was given. So what is given at a
+tick is the gust of the tick after it, and the peak is flown when it is due.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from dataclasses import dataclass
 
 from dryden_wind_ros.gusts.conditions import ZERO, MeanWind, Moment
 from dryden_wind_ros.gusts.frames import Vector, gust_enu
+from dryden_wind_ros.gusts.tick_grid import TICK_S
 
 SHAPES = ('one_minus_cosine', 'ramp')
 DIRECTIONS = ('along', 'across', 'up', 'azimuth')
@@ -44,6 +49,10 @@ MIN_LENGTH, MAX_LENGTH = 0.1, 100_000.0
 
 RULE_LENGTHS = (9.0, 107.0)
 """Gradient distances for which the certification rule has an amplitude, m."""
+
+LEAD = TICK_S
+"""What is given at a tick is the gust of this much later, s: half a tick for which a wind is held,
+16 ms of SITL's filter at SIM_WIND_TC 0.1, and 12 ms at which a clock of 40 Hz reaches a tick."""
 
 MIN_SPEED = 1.0
 """A gust passes the vehicle at this speed or faster, m/s."""
@@ -243,11 +252,11 @@ class BlowingGust:
         """Return what it adds at a moment, ENU, m/s; the moments must go on."""
         if self._restarted_at is None:
             self._restarted_at = moment.restarted_at
-        last = self._time if self._time is not None else self.start
+        last = self._time if self._time is not None else self.start - LEAD
         if moment.restarted_at != self._restarted_at or (self.begun and moment.time < last):
             self._ended = True
         # A rounding error before the start is the start.
-        if self._ended or moment.time < self.start - 1e-6:
+        if self._ended or moment.time < self.start - LEAD - 1e-6:
             return ZERO
         gust = self.gust
         if not self.begun:

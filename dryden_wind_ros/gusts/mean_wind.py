@@ -48,7 +48,8 @@ class Clock(enum.Enum):
     def time(self, moment: Moment) -> float | None:
         """Return the scenario's time at a moment, s; None before it has begun."""
         if self is Clock.ARMING:
-            return None if moment.armed_at is None else moment.time - moment.armed_at
+            armed_at = moment.armed_at
+            return None if armed_at is None or armed_at > moment.time else moment.time - armed_at
         # A clock that counts from the epoch has its tick 0 at the first time heard.
         zero = moment.time - moment.tick * TICK_S
         zero = zero if zero > EPOCH_CLOCK_S else 0.0

@@ -23,7 +23,8 @@ References
 from __future__ import annotations
 
 import math
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +59,8 @@ _SIGMA_FT_S = {
 FloatArray = npt.NDArray[np.float64]
 
 
-class AirScales(NamedTuple):
+@dataclass(frozen=True)
+class AirScales:
     """Strengths and lengths, horizontal and vertical: floats, or arrays of one shape.
 
     Attributes

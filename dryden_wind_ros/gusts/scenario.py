@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from dryden_wind_ros.gusts.conditions import ZERO, MeanWind, Moment
-from dryden_wind_ros.gusts.discrete import BlowingGust, DiscreteGust
+from dryden_wind_ros.gusts.discrete import LEAD, BlowingGust, DiscreteGust
 from dryden_wind_ros.gusts.frames import Vector
 from dryden_wind_ros.gusts.mean_wind import (
     Change,
@@ -169,11 +169,14 @@ class ScenarioGusts:
         self._blowing: list[BlowingGust] = []
         self._last: Moment | None = None
         self._news: list[str] = []
+        self._ended = False
 
     def at(self, moment: Moment, mean: MeanWind) -> Vector:
         """Return what they add at a moment, ENU, m/s; the moments must go on."""
         last, self._last = self._last, moment
         clock = self._scenario.clock
+        if self._ended:
+            return ZERO
         if last is not None and _begun_anew(last, moment, clock):
             self._waiting, self._blowing = list(self._scenario.gusts), []
             last = last if last.time <= moment.time else None
@@ -187,9 +190,13 @@ class ScenarioGusts:
         self._blowing = [gust for gust in self._blowing if not gust.over(moment)]
         return east, north, up
 
+    def end(self) -> None:
+        """Let none of them blow any more."""
+        self._ended, self._waiting, self._blowing = True, [], []
+
     def over(self, moment: Moment) -> bool:
-        """Return False: they may be waiting for another arming or restart."""
-        return False
+        """Return whether they were ended: until then they may wait for another arming."""
+        return self._ended
 
     def news(self) -> list[str]:
         """Return what a user should read, each once."""
@@ -203,7 +210,7 @@ class ScenarioGusts:
         for planned in waiting:
             trigger, start = planned.trigger, moment.time
             if trigger.at is not None:
-                if time < trigger.at - 1e-6:
+                if time < trigger.at - LEAD - 1e-6:
                     self._waiting.append(planned)
                     continue
                 due = moment.time - time + trigger.at

@@ -300,6 +300,8 @@ class ParameterTable:
         Value of each parameter.
     given : frozenset of str
         Those that were given at the start.
+    set_now : frozenset of str
+        Those of the change that `apply` is called for, also where their values stayed the same.
 
     Raises
     ------
@@ -316,6 +318,7 @@ class ParameterTable:
         self._judge = judge
         self._apply = apply
         self.values: dict[str, Any] = {}
+        self.set_now: frozenset[str] = frozenset()
         overrides = dict(getattr(node, '_parameter_overrides', {}))
         self.given = frozenset(self._rows) & frozenset(overrides)
         for row in rows:
@@ -376,6 +379,7 @@ class ParameterTable:
         for parameter in parameters:
             if parameter.name in self._rows:
                 self.values[parameter.name] = self._rows[parameter.name].checked(parameter.value)
+        self.set_now = frozenset(parameter.name for parameter in parameters)
         if self._apply is not None:
             self._apply(self.values)
 

@@ -27,6 +27,7 @@ from dryden_wind_ros.gusts.air import AirTick, SeededAir
 from dryden_wind_ros.gusts.frames import Vector, body_to_enu
 from dryden_wind_ros.gusts.tick_grid import TickRate
 from dryden_wind_ros.nodes import common
+from dryden_wind_ros.nodes.scenario_follower import ScenarioFollower, gust_asked_for
 from dryden_wind_ros.nodes.wind_messages import fill_state, no_ekf_wind, ns_of, time_of, vector
 from dryden_wind_ros.nodes.wind_parameters import PARAMETERS, in_words, settings_of
 
@@ -83,9 +84,12 @@ class DrydenWindNode(Node):
         self._msg = messages
         self._on_sim_wind = on_sim_wind
         self._lock = threading.RLock()  # a fed node is fed from another thread than it is asked
+        self.scenario = ScenarioFollower(self.get_namespace(), self._say)
         self.parameters = common.ParameterTable(
-            self, PARAMETERS, apply=self._on_parameters, also_known=also_known)
+            self, PARAMETERS, judge=self.scenario.judge, apply=self._on_parameters,
+            also_known=also_known)
         self.air = SeededAir(settings_of(self.parameters.values))
+        self.scenario.follow(self.air, self.parameters.values)
         self._frame_id: str = self.parameters['frame_id']
 
         self._gust_pub = self.create_publisher(Vector3Stamped, 'wind/gust', common.STREAM_QOS)
@@ -106,7 +110,7 @@ class DrydenWindNode(Node):
         self._ekf_sub = None if ekf_wind is not None else self.create_subscription(
             messages.EkfWind, 'ekf_wind', lambda _: None, common.LATCHED_QOS,
             callback_group=polled)
-        self._odom_sub = self._clock_sub = self._gate = None
+        self._odom_sub = self._clock_sub = self._gate = self._armed_sub = None
         self._odom_topic, self._clock_topic = 'the link', clock_source
         if listen:
             self._gate = common.Gate(self)
@@ -116,10 +120,14 @@ class DrydenWindNode(Node):
                 ClockMessage, 'clock', self._on_clock, common.CLOCK_QOS,
                 callback_group=self._gate)
             self._gate.on_open = self._on_gate
+            self._armed_sub = self.create_subscription(
+                Time, 'armed_at', lambda message: self.feed_armed(ns_of(message)),
+                common.LATCHED_QOS, callback_group=polled)
             self._odom_topic = self._odom_sub.topic_name
             self._clock_topic = self._clock_sub.topic_name
         self.create_service(services.GetWindHistory, 'wind/get_history', self._on_get_history)
         self.create_service(Trigger, 'wind/restart', self._on_restart)
+        self.create_service(services.DiscreteGust, 'wind/discrete_gust', self._on_discrete_gust)
         self.create_timer(1.0, self._on_second, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
         self._ekf_wind = no_ekf_wind(messages)
@@ -137,7 +145,7 @@ class DrydenWindNode(Node):
         self._went_back: deque[float] = deque(maxlen=REPEATED_BACK)
         self._said: set[str] = set()
         self.get_logger().info(
-            in_words(self.air.settings)
+            self._in_words()
             + (f'; waiting for {self._clock_topic} and {self._odom_topic}' if listen else ''))
 
     # ------------------------------------------------------------------ inputs
@@ -145,12 +153,24 @@ class DrydenWindNode(Node):
     def _on_parameters(self, values: Mapping[str, Any]) -> None:
         self._frame_id = values['frame_id']
         settings = settings_of(values)
-        if settings == self.air.settings:
-            return
         with self._lock:
-            restarted = self.air.configure(settings)
-        self.get_logger().info(
-            in_words(settings) + ('; the air was restarted' if restarted else ''))
+            changed = settings != self.air.settings
+            restarted = changed and self.air.configure(settings)
+            changed |= self.scenario.follow(self.air, values, self.parameters.set_now)
+        if changed:
+            self.get_logger().info(
+                self._in_words() + ('; the air was restarted' if restarted else ''))
+
+    def _in_words(self) -> str:
+        words, scenario = in_words(self.air.settings), self.scenario.scenario
+        return words if scenario is None else f'{scenario.in_words()}; besides: {words}'
+
+    def _say(self, text: str, warn: bool) -> None:
+        # One line each: rclpy wants a fixed severity per place.
+        if warn:
+            self.get_logger().warning(text)
+        else:
+            self.get_logger().info(text)
 
     def _on_odometry(self, message: Odometry) -> None:
         pose, twist = message.pose.pose, message.twist.twist.linear
@@ -176,6 +196,16 @@ class DrydenWindNode(Node):
             return
         self._odometry_at = time.monotonic()
         self._said.discard('no odometry')
+
+    def feed_armed(self, time_ns: int) -> None:
+        """Take in when the vehicle was armed, ns of simulated time; 0: it was not, since boot."""
+        with self._lock:
+            self.air.armed_at = time_ns * 1e-9 if time_ns else None
+
+    def feed_armed_now(self, time_ns: int) -> None:
+        """Take in that the vehicle was armed, by a clock that is not the air's; 0: it was not."""
+        newest = self.air.newest
+        self.feed_armed(newest.time_ns if time_ns and newest is not None else 0)
 
     def _refuse_odometry(self, error: ValueError) -> None:
         self._bad_odometry += 1
@@ -214,6 +244,9 @@ class DrydenWindNode(Node):
         if self._odom_sub is not None:
             for message in common.take_all(self._odom_sub):
                 self._on_odometry(message)
+        if self._armed_sub is not None and self.scenario.counts_from_arming:
+            for message in common.take_all(self._armed_sub):
+                self.feed_armed(ns_of(message))
 
     def _advance(self, time_ns: int) -> AirTick | None:
         """Step the air to a time; return the tick if a new one was reached."""
@@ -269,12 +302,13 @@ class DrydenWindNode(Node):
     def _publish_sim_wind(self, tick: AirTick) -> None:
         self._given.reached(tick.tick)
         settings, wind = self.air.settings, tick.sim_wind
-        content = (wind, settings.turbulence, settings.profile)
+        turbulence = settings.turbulence_in(tick.mean.speed)
+        content = (wind, turbulence, settings.profile)
         if content == self._sent and 0 <= tick.tick - self._sent_tick < REPEAT_TICKS:
             return
         self._sent, self._sent_tick = content, tick.tick
         if self._on_sim_wind is not None:
-            self._on_sim_wind(wind.speed, wind.direction, wind.direction_z, settings.turbulence,
+            self._on_sim_wind(wind.speed, wind.direction, wind.direction_z, turbulence,
                               settings.profile, tick.gust_enu)
         # Publishing costs as much as a tick of the air: while nobody listens, what is latched for
         # those who come later is renewed once a second.
@@ -289,8 +323,9 @@ class DrydenWindNode(Node):
         gust_e, gust_n, gust_up = tick.gust_enu
         return self._stamped(self._msg.SimWind(
             tick=tick.tick, speed=wind.speed, direction=wind.direction,
-            direction_z=wind.direction_z, turbulence=settings.turbulence, gust_e=gust_e,
-            gust_n=gust_n, gust_up=gust_up, profile=settings.profile), time_of(tick.time_ns))
+            direction_z=wind.direction_z, turbulence=settings.turbulence_in(tick.mean.speed),
+            gust_e=gust_e, gust_n=gust_n, gust_up=gust_up, profile=settings.profile),
+            time_of(tick.time_ns))
 
     def _publish(self, tick: AirTick) -> None:
         """Publish the air of a tick to those who listen."""
@@ -311,6 +346,7 @@ class DrydenWindNode(Node):
             self._wind_pub.publish(self._stamped(wind, stamp))
         if heard[3]:
             state = fill_state(self._msg.WindState(), self.air, tick, self._given.rate)
+            state.scenario = self.scenario.name
             self._state_pub.publish(self._stamped(state, stamp))
 
     def _stamped(self, message: Any, stamp: Time) -> Any:
@@ -344,6 +380,18 @@ class DrydenWindNode(Node):
         self.get_logger().info(response.message)
         return response
 
+    def _on_discrete_gust(self, request: Any, response: Any) -> Any:
+        try:
+            with self._lock:
+                gust, response.message = gust_asked_for(request, self.air)
+                self.air.add_gust(gust)
+        except ValueError as error:
+            response.success, response.message = False, str(error)
+            return response
+        response.success, response.t = True, gust.start
+        self.get_logger().info(response.message)
+        return response
+
     def restart(self) -> None:
         """Begin the seed's air anew, now."""
         with self._lock:
@@ -353,6 +401,7 @@ class DrydenWindNode(Node):
 
     def _on_second(self) -> None:
         self._take_odometry()
+        self.scenario.tell()
         with self._lock:
             latched, self._unheard = self._unheard, None
             if latched is not None:

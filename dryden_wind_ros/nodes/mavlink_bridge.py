@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from nav_msgs.msg import Odometry as OdometryMsg
 from rclpy.clock import Clock, ClockType
@@ -36,13 +37,12 @@ from dryden_wind_ros.sitl.odometry import Odometry
 from dryden_wind_ros.sitl.parameters import ParametersStatus, Phase
 from dryden_wind_ros.sitl.session import (
     EKF_INTERVALS,
-    END_WITHIN_S,
+    RESTORE_WITHIN_S,
     Session,
     SessionSettings,
 )
 from dryden_wind_ros.sitl.sim_wind import Wind
 from dryden_wind_ros.sitl.wind_effect import Effect, WindEffectMonitor
-from dryden_wind_ros.sitl.wind_owner import FOUND_IN
 
 PARAMETERS = (
     Parameter('connection', 'tcp:127.0.0.1:5762',
@@ -74,16 +74,6 @@ PARAMETERS = (
               "Where the values found in SITL are kept until they are put back; '': "
               '$XDG_STATE_HOME/dryden_wind_ros or ~/.local/state/dryden_wind_ros.',
               read_only=True),
-    Parameter('found_in', 'auto',
-              "What counts as the user's own wind: 'auto': what the vehicle shows, or what was "
-              'kept for it if it shows the wind of a bridge that was killed; a vehicle that seems '
-              "to be driven by another bridge is left alone. 'vehicle': what it shows, whatever "
-              "that looks like; 'file': what is kept, whatever it shows.", choices=FOUND_IN,
-              read_only=True),
-    Parameter('gust_timeout', 5.0,
-              'Wall time without a new sim_wind, while the vehicle flies on, after which the gust '
-              'is taken away and the mean wind stays, s; 0: the last gust stays.', low=0.0,
-              high=600.0, read_only=True),
 )
 
 _LEVELS = {Level.INFO: DiagnosticStatus.OK, Level.WARN: DiagnosticStatus.WARN,
@@ -101,6 +91,9 @@ class MavlinkBridge(Node):
         Called, in the loop's thread, with the vehicle time in ns at every new 0.05 s tick.
     on_sample : callable, optional
         Called, in the loop's thread, with every `Odometry`.
+    on_armed : callable, optional
+        Called, in the loop's thread, with the vehicle time in ns at which it was armed; with 0
+        where it is not armed after a start or restart.
     also_known : iterable of str, optional
         Parameters that other nodes of the process know.
     **kwargs
@@ -117,6 +110,7 @@ class MavlinkBridge(Node):
     def __init__(self, *, loop: LinkLoop | None = None,
                  on_tick: Callable[[int], None] | None = None,
                  on_sample: Callable[[Odometry], None] | None = None,
+                 on_armed: Callable[[int], None] | None = None,
                  also_known: Iterable[str] = (), **kwargs: Any) -> None:
         super().__init__('mavlink_bridge', **kwargs)
         self._messages = common.interfaces()
@@ -127,7 +121,7 @@ class MavlinkBridge(Node):
         except ConnectionStringError as error:
             raise common.BadParameter(str(error)) from None
         self._publishing = True
-        self._tick_feed, self._sample_feed = on_tick, on_sample
+        self._tick_feed, self._sample_feed, self._armed_feed = on_tick, on_sample, on_armed
 
         self._clock_message = ClockMsg()
         self._clock_publisher = self.create_publisher(
@@ -141,6 +135,7 @@ class MavlinkBridge(Node):
         self._ekf_wind.header.frame_id = values['frame_id']
         self._ekf_wind_publisher = self.create_publisher(
             self._messages.EkfWind, 'ekf_wind', common.LATCHED_QOS)
+        self._armed_publisher = self.create_publisher(Time, 'armed_at', common.LATCHED_QOS)
         self._ekf_phase: WindPhase | None = None
         self._ekf_unheard = False
         # Silence is published by the executor's thread, everything else by the link's.
@@ -153,12 +148,12 @@ class MavlinkBridge(Node):
             SessionSettings(
                 system_id=values['system_id'], source_system=values['source_system'],
                 time_constant=values['sim_wind_tc'], odometry_rate=values['odometry_rate'],
-                state_dir=values['state_dir'], found_in=values['found_in'],
-                gust_timeout=values['gust_timeout']),
+                state_dir=values['state_dir']),
             on_event=self._on_event,
             on_tick=self._on_tick,
             on_odometry=self._on_odometry, on_message=self._on_message,
-            on_restart=self._on_restart, intervals=EKF_INTERVALS, read=EKF_PARAMETERS)
+            on_armed=self._on_armed, on_restart=self._on_restart,
+            intervals=EKF_INTERVALS, read=EKF_PARAMETERS)
         self._ekf = EkfWindFollower(self.session.flown)
         self._effect = WindEffectMonitor()
         self._vehicle_type = -1
@@ -256,6 +251,12 @@ class MavlinkBridge(Node):
         linear.x, linear.y, linear.z = sample.velocity
         angular.x, angular.y, angular.z = sample.angular_velocity
         self._publish(self._odometry_publisher, message)
+
+    def _on_armed(self, milliseconds: int) -> None:
+        if self._armed_feed is not None:
+            self._armed_feed(milliseconds * 1_000_000)
+        sec, nanosec = _stamp(milliseconds)
+        self._publish(self._armed_publisher, Time(sec=sec, nanosec=nanosec))
 
     def _on_message(self, message: Any) -> None:
         sample = self._ekf.update(message)
@@ -419,26 +420,16 @@ class MavlinkBridge(Node):
             self._winds.stop()
         self.session.begin_restore()
 
-    @property
-    def closed(self) -> bool:
-        """Whether that has come to its end."""
-        return self.session.finished
-
-    @property
-    def left(self) -> str:
-        """What could not be put back, and why; '' if everything is back."""
-        return self.session.left
-
-    def finish_close(self, timeout: float = END_WITHIN_S) -> None:
-        """Wait for that, as long as there is progress, and let go of the link."""
+    def finish_close(self, timeout: float) -> None:
+        """Wait for that, and let go of the link."""
         self.session.wait_restored(timeout)
         if self._own_loop is not None:
             self._own_loop.stop()
 
     def close(self) -> None:
-        """Put SITL back as it was found, and let go of the link."""
+        """Put SITL back as it was found, within 2 s, and let go of the link."""
         self.begin_close()
-        self.finish_close()
+        self.finish_close(RESTORE_WITHIN_S)
 
 
 def _stamp(milliseconds: int) -> tuple[int, int]:
@@ -467,17 +458,14 @@ def _judge_parameters(parameters: ParametersStatus, refused_wind: str) -> tuple[
     return DiagnosticStatus.OK, parameters.phase.value
 
 
+def _close(node: Node) -> None:
+    assert isinstance(node, MavlinkBridge)
+    node.close()
+
+
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node; the exit code is 1 if anything could not be put back."""
-    left = []
-
-    def close(node: Node) -> None:
-        assert isinstance(node, MavlinkBridge)
-        node.close()
-        left.append(node.left)
-
-    code = common.run(MavlinkBridge, args, stop=close, rows=PARAMETERS, about=__doc__)
-    return code or int(any(left))
+    """Run the node."""
+    return common.run(MavlinkBridge, args, stop=_close, rows=PARAMETERS, about=__doc__)
 
 
 if __name__ == '__main__':

@@ -37,6 +37,9 @@ PARAMETERS = (
     Parameter('profile', 'uniform',
               "'uniform': the same mean wind at every height (SIM_WIND_T = 1); 'sitl': SIM_WIND_T "
               'stays as SITL has it.', choices=PROFILES),
+    Parameter('scenario', '',
+              'Scenario file (YAML) or bag that says how the mean wind changes and which discrete '
+              'gusts blow; read once. mean_wind.* set afterwards win over it.'),
     Parameter('ground_height', 0.0, 'Height of the ground in the frame of the odometry, m.',
               low=-10_000.0, high=10_000.0),
     Parameter('frame_id', 'map', 'Frame of the ENU vectors, written into the headers.'),

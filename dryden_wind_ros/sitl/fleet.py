@@ -7,7 +7,8 @@ A fleet is a number of vehicles by SITL's rules, or a YAML list:
       system_id: 0               # 0: the first autopilot heard on the connection
       connection: tcp:127.0.0.1:5762   # default: tcp:127.0.0.1:(5762 + 10 x instance)
       seed: 12                   # default: derived from the fleet's seed
-      wind: {mean_wind.speed: 9.0, gusts: 'off'}   # parameters of its wind node
+      wind: {mean_wind.speed: 9.0, gusts: 'off'}   # parameters of its wind node; the path of a
+                                 # scenario counts from this file's folder
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +110,18 @@ def load(path: Path, seed: int, same_air: bool = False, first_instance: int = 0)
     if not isinstance(content, list):
         raise FleetError(f'{path} must hold a list of vehicles')
     try:
-        return listed(content, seed, same_air, first_instance)
+        vehicles = listed(content, seed, same_air, first_instance)
     except FleetError as error:
         raise FleetError(f'{path}: {error}') from None
+    return [replace(vehicle, wind=_beside(path, vehicle.wind)) for vehicle in vehicles]
+
+
+def _beside(path: Path, wind: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parameters of a vehicle with a scenario's path taken from the file's folder."""
+    scenario = wind.get('scenario')
+    if not isinstance(scenario, str) or not scenario:
+        return wind
+    return {**wind, 'scenario': str(path.resolve().parent / Path(scenario).expanduser())}
 
 
 def listed(entries: Sequence[Any], seed: int, same_air: bool = False,

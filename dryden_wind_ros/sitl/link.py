@@ -195,6 +195,11 @@ class Link:
         return self._last_heard
 
     @property
+    def armed(self) -> bool:
+        """Whether the vehicle said so in its last heartbeat."""
+        return self._armed
+
+    @property
     def up(self) -> bool:
         """Whether there is a connected vehicle."""
         return self._connected and self.system != 0
@@ -287,15 +292,6 @@ class Link:
         """Ask for a message at another interval (us)."""
         self._intervals.set(ident, interval_us)
         self._parser.wanted |= {ident}
-
-    @property
-    def frames(self) -> int:
-        """How many well-formed frames were heard from anybody."""
-        return self._parser.frames
-
-    def listen_only(self, idents: Iterable[int]) -> None:
-        """Decode these messages and heartbeats only from now on."""
-        self._parser.wanted = frozenset({*idents, _HEARTBEAT, _COMMAND_ACK})
 
     # -- connecting
 

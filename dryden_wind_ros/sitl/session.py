@@ -41,8 +41,7 @@ EKF_INTERVALS: Mapping[int, int] = {
     mavlink.MAVLINK_MSG_ID_SYS_STATUS: 1_000_000,
 }
 
-#: Putting back ends by itself where there is no progress; this is for a loop that has died, s.
-END_WITHIN_S = 120.0
+RESTORE_WITHIN_S = 1.9
 _RARE_US = 500_000
 
 
@@ -60,10 +59,6 @@ class SessionSettings:
         Odometry messages per second of vehicle time.
     state_dir : str
         Where found values are kept; '': the user's state directory.
-    found_in : str
-        What counts as found: one of `wind_owner.FOUND_IN`.
-    gust_timeout : float
-        Steady time without a new wind after which the gust is taken away, s; 0: never.
     """
 
     system_id: int = 0
@@ -71,8 +66,6 @@ class SessionSettings:
     time_constant: float = 0.1
     odometry_rate: float = 20.0
     state_dir: str = ''
-    found_in: str = 'auto'
-    gust_timeout: float = 5.0
 
 
 class Session:
@@ -91,6 +84,9 @@ class Session:
         Called with every `Odometry`.
     on_message : callable, optional
         Called with every message of the vehicle that was asked for (pymavlink's objects).
+    on_armed : callable, optional
+        Called with the vehicle time in ms at which it was armed, or first seen armed; with 0 when
+        the vehicle was found or restarted. Heartbeats tell, so it is known up to a second late.
     on_restart : callable, optional
         Called when the vehicle was found, found again or restarted.
     intervals : mapping of int to int, optional
@@ -108,6 +104,7 @@ class Session:
                  on_tick: Callable[[int], None] | None = None,
                  on_odometry: Callable[[Odometry], None] | None = None,
                  on_message: Callable[[Any], None] | None = None,
+                 on_armed: Callable[[int], None] | None = None,
                  on_restart: Callable[[], None] | None = None,
                  intervals: Mapping[int, int] | None = None,
                  read: Iterable[str] = ()) -> None:
@@ -115,7 +112,9 @@ class Session:
         self._on_tick = on_tick
         self._on_odometry = on_odometry
         self._on_message = on_message
+        self._on_armed = on_armed
         self._on_restart = on_restart
+        self._armed = False
         self._directory: Path = state_directory(settings.state_dir)
         self._interval_us = interval = round(1e6 / settings.odometry_rate)
         self._local = False
@@ -128,18 +127,15 @@ class Session:
             system_id=settings.system_id, source_system=settings.source_system, intervals=wishes,
             wanted=(*parameter_reader.MESSAGES, mavlink.MAVLINK_MSG_ID_STATUSTEXT))
         self.flown = FlownWind()
-        sender = (settings.source_system, mavlink.MAV_COMP_ID_ONBOARD_COMPUTER)
         self.parameters = WindParameters(
-            self.link.send, on_event, settings.time_constant, self._sent, settings.found_in,
-            settings.gust_timeout, sender)
-        self.reader = ParameterReader(read, self.link.send, sender=sender)
+            self.link.send, on_event, settings.time_constant, on_sent=self._sent)
+        self.reader = ParameterReader(read, self.link.send)
         self._builder = OdometryBuilder()
         self._tick: int | None = None
         self._odometries = 0
         self._wind: Wind | None = None
-        self._overtaken = 0
         self._restore_asked = False
-        self._finished = threading.Event()
+        self._restored = threading.Event()
         self._loop: LinkLoop | None = None
 
     def start(self, loop: LinkLoop) -> None:
@@ -151,8 +147,6 @@ class Session:
 
     def set_wind(self, wind: Wind) -> None:
         """Hand over the newest wind. Returns at once; a wind not sent yet is replaced."""
-        if self._wind is not None:
-            self._overtaken += 1
         self._wind = wind
         if self._loop is not None:
             self._loop.wake(self)
@@ -163,23 +157,9 @@ class Session:
         if self._loop is not None:
             self._loop.wake(self)
 
-    def wait_restored(self, timeout: float = END_WITHIN_S) -> bool:
-        """Wait until the values found are back and confirmed; return whether they are.
-
-        It ends, too, when no progress is made any more: `left` then says what is not back.
-        """
-        self._finished.wait(timeout)
-        return self.parameters.restored
-
-    @property
-    def finished(self) -> bool:
-        """Whether putting back has come to its end, a good one or not."""
-        return self._finished.is_set()
-
-    @property
-    def left(self) -> str:
-        """What could not be put back, and why; '' if everything is back."""
-        return self.parameters.left
+    def wait_restored(self, timeout: float = RESTORE_WITHIN_S) -> bool:
+        """Wait until the values found are back and confirmed; return whether they are."""
+        return self._restored.wait(timeout)
 
     def status(self) -> tuple[LinkStatus, ParametersStatus]:
         """Return snapshots of the link and the wind parameters."""
@@ -206,25 +186,21 @@ class Session:
         wind, self._wind = self._wind, None
         if self._restore_asked:
             if not self.parameters.restoring:
-                # Nothing else matters now, and a busy machine has no time for more.
-                self.link.listen_only(parameter_reader.MESSAGES)
                 self.parameters.restore()
         elif wind is not None:
-            overtaken, self._overtaken = self._overtaken, 0
-            self.parameters.set_wind(wind, overtaken)
+            self.parameters.set_wind(wind)
         if self.link.up:
             heard = self.link.last_heard
             self.parameters.poll(now, self.link.time, heard, self.link.sure)
-            if not self.reader.done and not self._restore_asked:
+            if not self.reader.done:
                 self.reader.poll(now, heard)
-        if self._restore_asked and not self.parameters.wait_longer(now, self.link.frames):
-            self._finished.set()
+        if self._restore_asked and self.parameters.restored:
+            self._restored.set()
 
     def close(self) -> None:
         """Close the link; what is not put back yet stays in the state file."""
         self.parameters.abandon()
         self.link.close()
-        self._finished.set()
 
     # -- from the link
 
@@ -242,21 +218,25 @@ class Session:
             self._local = False
             self.link.set_interval(odometry.GLOBAL_POSITION_INT, self._interval_us)
         self._tick = None
+        self._armed = False
+        if self._on_armed is not None:
+            self._on_armed(0)
         self.flown.restart()
         if self._on_restart is not None:
             self._on_restart()
 
     def _message(self, message: Any) -> None:
         ident = message.get_msgId()
-        if self._restore_asked:
-            self.parameters.on_message(message, time.monotonic())
-            return
         if ident == _SYSTEM_TIME:
             milliseconds = message.time_boot_ms
             tick = tick_number(milliseconds / 1000)
             if self._tick is None or tick > self._tick:
                 self._tick = tick
                 self.flown.advance(milliseconds / 1000)
+                if self.link.armed is not self._armed:
+                    self._armed = self.link.armed
+                    if self._armed and self._on_armed is not None:
+                        self._on_armed(milliseconds)
                 if self._on_tick is not None:
                     self._on_tick(milliseconds)
         elif ident in parameter_reader.MESSAGES:

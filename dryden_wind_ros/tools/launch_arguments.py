@@ -23,6 +23,7 @@ WIND: Mapping[str, tuple[str, type]] = {
     'scale': ('scale', float),
     'seed': ('seed', int),
     'profile': ('profile', str),
+    'scenario': ('scenario', str),
 }
 """Launch argument: parameter of the wind node, and its type."""
 
@@ -47,6 +48,7 @@ _DESCRIPTIONS = {
     'scale': 'Factor on the gust, above 0, at most 5.',
     'seed': 'Seed of the gusts, a whole number from 0.',
     'profile': 'Mean wind by height: the same everywhere, or as SITL has it.',
+    'scenario': 'Scenario file (YAML) or bag: how the mean wind changes, and discrete gusts.',
 }
 _CHOICES = {
     'gusts': ['off', 'dryden', 'sitl'],
