@@ -34,6 +34,7 @@ from launch_ros.actions import Node
 
 from dryden_wind_ros.gazebo.bridge_config import expand
 from dryden_wind_ros.gazebo.vehicles import parse_vehicles
+from dryden_wind_ros.gazebo.world_name import check_world
 from dryden_wind_ros.gazebo.world_wind import COMBINATIONS, check_combination
 from dryden_wind_ros.sitl.fleet import derived_seed
 from dryden_wind_ros.tools.launch_arguments import number, wind_arguments, wind_parameters
@@ -46,6 +47,9 @@ DRAG = {
     'drag_area_x': 'drag_area.x',
     'drag_area_y': 'drag_area.y',
     'drag_area_z': 'drag_area.z',
+    'turn_area_x': 'turn_area.x',
+    'turn_area_y': 'turn_area.y',
+    'turn_area_z': 'turn_area.z',
 }
 INSTALL = {
     'ros_gz_bridge': 'bridge:=false where clock and odometry come some other way',
@@ -81,6 +85,13 @@ def _arguments():
                         'Default: what params_file says.')
           for name, side in (('drag_area_x', 'the front'), ('drag_area_y', 'the side'),
                              ('drag_area_z', 'above'))],
+        *[DeclareLaunchArgument(
+            name, default_value='',
+            description='Mode wrench, with a span: second moment of the drag area about the '
+                        f'{axis}, m^4, by which the gust turns the vehicle. Default: what '
+                        'params_file says.')
+          for name, axis in (('turn_area_x', 'forward axis'), ('turn_area_y', 'axis to the left'),
+                             ('turn_area_z', 'axis up'))],
         *(DeclareLaunchArgument(name, **details) for name, details in _wind().items()),
         DeclareLaunchArgument(
             'same_air', default_value='false', choices=yes_no,
@@ -95,6 +106,14 @@ def _arguments():
             'gz_args', default_value=f'-r {CONFIG / "gazebo_dryden_wind.sdf"}',
             description='Arguments of gz sim: -r runs at once, -s without a window, and the '
                         'file of the world.'),
+        DeclareLaunchArgument(
+            'headless', default_value='false', choices=yes_no,
+            description='With gz_sim: no window, only the server (adds -s to gz_args).'),
+        DeclareLaunchArgument(
+            'sitl_relay', default_value='false', choices=yes_no,
+            description='Start sitl_wind_relay, so that SITLs that fly in this world feel its '
+                        'wind: the n-th vehicle is SITL instance n - 1, to be started with '
+                        '--model JSON and --sim-port-out 9102 + 10 x instance.'),
         DeclareLaunchArgument(
             'bridge', default_value='true', choices=yes_no,
             description='Start ros_gz_bridge for clock, odometry and forces.'),
@@ -147,6 +166,7 @@ def _start(context):
     wrench = given('mode') == 'wrench'
     text = given('vehicles') or ('=vehicle_2::base_link' if wrench else '=vehicle')
     try:
+        check_world(given('world'), wrench=wrench)
         vehicles = parse_vehicles(text, links=wrench)
         if not wrench:
             check_combination([v.name for v in vehicles], given('combine'))
@@ -167,7 +187,7 @@ def _start(context):
         launch_file = Path(get_package_share_directory('ros_gz_sim')) / 'launch/gz_sim.launch.py'
         actions.append(IncludeLaunchDescription(
             PythonLaunchDescriptionSource(str(launch_file)),
-            launch_arguments={'gz_args': given('gz_args'), 'on_exit_shutdown': 'true'}.items()))
+            launch_arguments={'gz_args': _gz_args(given), 'on_exit_shutdown': 'true'}.items()))
     if given('bridge') == 'true':
         _needed('ros_gz_bridge')
         actions += _bridge(_existing('bridge_file', given('bridge_file')), given('world'), vehicles)
@@ -183,6 +203,15 @@ def _start(context):
         actions.append(Node(
             executable='dryden_wind', name='dryden_wind', namespace=vehicle.namespace,
             parameters=[str(params_file), own], remappings=[('clock', '/clock')], **common))
+    if given('sitl_relay') == 'true':
+        relay = {'vehicles': ','.join(
+            f'{vehicle.namespace}={index}' for index, vehicle in enumerate(vehicles))
+            if vehicles[0].namespace else ''}
+        if not wrench:
+            relay['wind_topic'] = '/world_wind'  # what the world has, whoever's wind it is
+        actions.append(Node(
+            executable='sitl_wind_relay', name='sitl_wind_relay',
+            parameters=[str(params_file), relay], **common))
     gazebo_wind = Node(
         executable='gazebo_wind', name='gazebo_wind',
         parameters=[str(params_file), drag | {
@@ -190,6 +219,11 @@ def _start(context):
             'combine': given('combine'), 'gazebo': given('gazebo')}], **common)
     return [*actions, gazebo_wind, RegisterEventHandler(OnProcessExit(
         target_action=gazebo_wind, on_exit=[Shutdown(reason='gazebo_wind has ended')]))]
+
+
+def _gz_args(given):
+    words = given('gz_args')
+    return f'-s {words}' if given('headless') == 'true' and '-s' not in words.split() else words
 
 
 def _seed_of(params_file):

@@ -50,10 +50,11 @@ def check(report, parts):
 
 
 def test_the_parts_without_ros_give_a_table_and_well_formed_json(tmp_path, capsys):
-    parts = ('model', 'fleet', 'field', 'phase')
+    parts = ('model', 'standard', 'fleet', 'field', 'phase')
     check(run(tmp_path, *parts), parts)
     shown = capsys.readouterr().out
     assert 'DrydenGust.step, exact' in shown
+    assert 'StandardGust.step' in shown
     assert 'TurbulenceField.gust, 100 vehicles' in shown
     assert 'decoding the message with pymavlink' in shown
 

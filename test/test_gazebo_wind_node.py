@@ -23,6 +23,7 @@ from rclpy.parameter import Parameter
 from support import wait_until
 from support.processes import Program
 
+from dryden_wind_ros.gazebo.transport import Scene as SceneNames
 from dryden_wind_ros.gazebo.transport import Wind
 from dryden_wind_ros.nodes import common
 from dryden_wind_ros.nodes.gazebo_wind import GazeboWindNode
@@ -63,8 +64,9 @@ class Recorder:
 class Scene:
     """The node, and somebody who publishes wind and odometry and watches."""
 
-    def __init__(self, link=None, namespace='', **parameters):
-        self.node = GazeboWindNode(link, namespace=namespace, parameter_overrides=[
+    def __init__(self, link=None, namespace='', scene=None, **parameters):
+        self.sim_time = 0.0
+        self.node = GazeboWindNode(link, scene, namespace=namespace, parameter_overrides=[
             Parameter(name, value=value) for name, value in parameters.items()])
         self.user = rclpy.create_node('user')
         self.diagnostics = {}
@@ -93,9 +95,12 @@ class Scene:
         v.x, v.y, v.z = east, north, up
         self.publish(TwistWithCovarianceStamped, topic, message)
 
-    def odom(self, topic, forward):
-        """The vehicle points north and moves forward."""
+    def odom(self, topic, forward, step=0.5):
+        """The vehicle points north and moves forward; sim time goes on by a step, s."""
         message = Odometry()
+        self.sim_time += step
+        message.header.stamp = Time(
+            sec=int(self.sim_time), nanosec=round(self.sim_time % 1 * 1e9))
         q = message.pose.pose.orientation
         q.z = q.w = math.sqrt(0.5)
         message.twist.twist.linear.x = forward
@@ -147,6 +152,9 @@ def test_the_world_gets_each_tick_of_the_wind_switched_on_and_the_old_wind_back(
         wait_until(lambda: len(world.sent) == tick + 1, 5, f'tick {tick} in the world')  # noqa: B023
         assert world.sent[-1] == Wind((8.0 + 0.1 * tick, -1.0, 0.25), enabled=True)
     scene.judged('Gazebo', DiagnosticStatus.OK, 'answers')
+    values = {v.key: v.value for v in scene.diagnostics['/uav/gazebo_wind: Gazebo'].values}
+    assert values['seen in the world'] == '20'
+    assert float(values['delay (ms of wall time)']) < 1000.0
     scene.node.close()
     assert world.ask(0.1) == Wind((1.0, 2.0, 0.0))
 
@@ -168,8 +176,8 @@ def test_a_world_that_answers_late_is_left_without_wind(make_scene):
     world = Recorder(Wind((0.0, 0.0, 0.0)), steps=False)
     scene = make_scene(world)
     scene.wind('/wind', 8.0, 0.0)
-    wait_until(lambda: world.sent, 5, 'the wind to be sent')
     scene.judged('Gazebo', DiagnosticStatus.ERROR, 'is Gazebo running')
+    wait_until(lambda: world.sent, 15, 'the wind to be sent')
     world.steps = True
     scene.judged('Gazebo', DiagnosticStatus.OK, 'answers')
     scene.node.close()
@@ -246,8 +254,9 @@ class Bridge:
             EntityWrench, f'{topic}/persistent', self.wrenches.append, common.STREAM_QOS)
         scene.user.create_subscription(
             Entity, f'{topic}/clear', self.clears.append, common.STREAM_QOS)
-        wait_until(lambda: scene.node._wrench_pub.get_subscription_count()
-                   and scene.node._clear_pub.get_subscription_count(), 10, 'the bridge to be found')
+        forces = scene.node._forces
+        wait_until(lambda: forces._wrench_pub.get_subscription_count()
+                   and forces._clear_pub.get_subscription_count(), 10, 'the bridge to be found')
 
     def of(self, model):
         return [w for w in self.wrenches if w.entity.name.split('::')[0] == model]
@@ -301,9 +310,41 @@ def test_no_force_without_odometry_and_none_after_the_wind_node_has_gone(make_sc
     assert bridge.wrenches == []
     scene.odom_until(lambda: bridge.wrenches, 'a force', '/a/odom', 0.0,
                      lambda: scene.wind('/a/wind', 8.0, 0.0, t=2.0))
+    # A pause: nothing comes for longer than patience, then odometry a little before the next wind.
     bridge.clears.clear()
+    scene.judged('a', DiagnosticStatus.WARN, 'no wind on')
+    scene.odom('/a/odom', 1.0, step=0.02)
+    scene.judged('a', DiagnosticStatus.WARN, 'no wind on')
+    assert scene.node._sources[0].force.newest is not None
     scene.odom_until(lambda: {e.name for e in bridge.clears} == {'iris', 'iris::base_link'},
                      'the force to be taken away', '/a/odom', 1.0)
+
+
+class Contents:
+    """What there is in a world: SceneLink without a Gazebo."""
+
+    def __init__(self):
+        self.names = SceneNames(frozenset({'ground'}), frozenset({'ground::link'}))
+
+    def scene(self, timeout):
+        return self.names
+
+    def topics(self):
+        return frozenset({'/clock'})
+
+
+@needs_ros_gz
+def test_a_model_that_the_world_does_not_have_gets_no_force_until_it_is_spawned(make_scene):
+    contents = Contents()
+    scene = make_scene(mode='wrench', vehicles='a=iris::base_link', scene=contents)
+    bridge = Bridge(scene)
+    scene.judged('a', DiagnosticStatus.ERROR, "no model 'iris'; it has ground")
+    scene.odom_until(lambda: scene.node._sources[0].force.moves, 'odometry to be heard', '/a/odom',
+                     0.0, lambda: scene.wind('/a/wind', 8.0, 0.0))
+    assert bridge.wrenches == []
+    contents.names = SceneNames(frozenset({'iris'}), frozenset({'iris::base_link'}))
+    scene.odom_until(lambda: bridge.wrenches, 'a force on the spawned model', '/a/odom', 0.0,
+                     lambda: scene.wind('/a/wind', 8.0, 0.0))
 
 
 @needs_ros_gz

@@ -525,6 +525,7 @@ def test_thinning_keeps_the_extremes_and_the_ends(values, points):
 
 
 def verdict(tmp_path, a, b):
+    tmp_path.mkdir(exist_ok=True)
     a, b = (record(tmp_path, name, samples) for name, samples in (('a', a), ('b', b)))
     return compare(a, analyse(a), b, analyse(b))
 
@@ -557,18 +558,46 @@ def test_a_late_start_is_the_same_draws_and_fades(tmp_path):
 
 
 @pytest.mark.parametrize(('changed', 'wanted', 'says'), [
-    ({'seed': 8}, 'other draws', 'The seeds are 7 and 8'),
-    ({'method': 'euler'}, 'same draws', 'method (exact and euler)'),
-    ({'scale': 2.0}, 'same draws', 'scale (1 and 2)'),
-    ({'mean_from_deg': 90.0}, 'same', 'The same air'),
-    ({'gusts': 'off'}, 'unknown', 'Dryden gusts never blew in both'),
+    ({'seed': 8}, 'other', 'The seeds are 7 and 8'),
+    ({'method': 'euler'}, 'other settings', 'method (exact and euler)'),
+    ({'scale': 2.0}, 'other settings', 'factor on the gust (1 and 2)'),
+    ({'mean_from_deg': 90.0}, 'other settings',
+     'u, v and w are equal, but the wind is equal at 0 of the 401 ticks'),
+    ({'mean_up': 0.5}, 'other settings', 'updraft, m/s (0 and 0.5)'),
+    ({'profile': 'sitl'}, 'other settings', 'wind by height (uniform and sitl)'),
+    ({'gusts': 'off'}, 'other settings', 'gusts (dryden and off)'),
+    ({'gusts': 'sitl'}, 'unknown', 'has no seed'),
 ])
 def test_a_changed_setting_is_named(tmp_path, changed, wanted, says):
     found = verdict(tmp_path, fly(BREEZE, 20.0), fly(dataclasses.replace(BREEZE, **changed), 20.0))
 
     assert found.verdict == wanted
     assert says in found.text
-    assert [name for name, _, _ in found.settings] == list(changed)
+    assert [d.name for d in found.settings] == list(changed)
+
+
+def test_a_setting_changed_at_another_time_is_not_the_same_setting(tmp_path):
+    def flight(at):
+        return fly(BREEZE, 60.0, changes=[
+            (at, lambda air: air.configure(dataclasses.replace(BREEZE, mean_speed=12.0)))])
+
+    found = verdict(tmp_path, flight(20.0), flight(40.0))
+
+    assert found.verdict == 'other settings'
+    [differs] = found.settings
+    assert (differs.name, differs.ticks, differs.first) == ('mean_speed', 400, 20.0)
+    assert differs.a == '8, from 20.00 s 12'
+    assert differs.b == '8, from 40.00 s 12'
+    assert verdict(tmp_path / 'again', flight(20.0), flight(20.0)).verdict == 'same'
+
+
+def test_a_constant_wind_twice_is_the_same_air(tmp_path):
+    calm = dataclasses.replace(BREEZE, gusts='off')
+
+    found = verdict(tmp_path, fly(calm, 5.0), fly(calm, 5.0))
+
+    assert found.verdict == 'same'
+    assert 'no gusts blew, and the wind is equal' in found.text
 
 
 def test_without_a_tick_in_common_nothing_can_be_told(tmp_path):
@@ -618,12 +647,24 @@ def test_a_dataflash_log_gives_the_phases_and_the_wind_given(tmp_path):
     assert sim_wind(rows[-1]) == LAST_WIND
 
 
-def test_a_log_beside_a_bag_cannot_be_compared_and_says_so(tmp_path, short_bag, capsys):
-    status = main([str(short_bag), str(FLIGHTS / 'copter_nodrag.tlog.gz'),
-                   '-o', str(tmp_path / 'x.html')])
+def test_of_logs_the_wind_given_is_compared(tmp_path):
+    """Telemetry of the flight, a dataflash log of it, and another flight."""
+    log = write_flight('plane_tas', tmp_path / 'flight.BIN')
+    [a], [b] = read_flights(log), read_flights(log)
+    half = dataclasses.replace(b, air=dataclasses.replace(
+        b.air, mean_enu=1.2 * b.air.mean_enu, gust_enu=1.2 * b.air.gust_enu))
+    late = dataclasses.replace(b, air=dataclasses.replace(b.air, tick=b.air.tick + 1))
+    none = dataclasses.replace(b, air=b.air.rows(slice(0, 0)))
+    in_a = analyse(a)
 
-    assert status == 0
-    assert 'has no wind/state, so neither seed nor draws are known' in capsys.readouterr().out
+    found = compare(a, in_a, b, in_a)
+    assert found.verdict == 'same given'
+    assert 'has no wind/state, so neither seed nor draws are known' in found.text
+    assert compare(a, in_a, late, in_a).verdict == 'same given'  # SITL took it up a loop later
+    other = compare(a, in_a, half, in_a)
+    assert other.verdict == 'other given'
+    assert other.wind_same < 0.2 * other.common
+    assert compare(a, in_a, none, analyse(none)).verdict == 'unknown'
 
 
 # ------------------------------------------------------------------------------------ command line

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dryden_wind_ros.gazebo.vehicles import Vehicle
+from dryden_wind_ros.gazebo.world_name import gz_name, ros_name
 
 PATTERN_WORLD = 'dryden_wind'
 PATTERN_MODEL = 'vehicle'
@@ -33,9 +34,10 @@ def expand(pattern: Sequence[Entry], world: str, vehicles: Sequence[Vehicle]) ->
     -------
     list of dict
     """
+    names = {'gz_topic_name': gz_name(world), 'ros_topic_name': ros_name(world)}
     entries: list[Entry] = []
     for entry in pattern:
-        named = {key: value.replace(f'/world/{PATTERN_WORLD}/', f'/world/{world}/')
+        named = {key: value.replace(f'/world/{PATTERN_WORLD}/', f'/world/{names.get(key, world)}/')
                  if isinstance(value, str) else value for key, value in entry.items()}
         of_model = f'/model/{PATTERN_MODEL}/'
         gz_topic, ros_topic = str(named.get('gz_topic_name')), str(named.get('ros_topic_name'))

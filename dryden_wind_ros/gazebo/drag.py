@@ -10,8 +10,15 @@ areas this is the drag equation F = 1/2 rho C_d A V^2 along V (e.g. F. M. White,
 model does it (SIM_Frame.cpp). Different areas make it that of a body that is slimmer one way than
 another. The force never drives the vehicle: F . V >= 0 in whatever direction the air comes.
 
-It acts at one point of one link, so it turns nothing; lift and what propellers do in the wind are
-not in it.
+It acts at one point of one link. Air that turns relative to the vehicle (gusts that differ from
+wing tip to wing tip) turns the vehicle, if it is given areas for that::
+
+    M_i = 1/2 rho |V| B_i (rate of the air - rate of the vehicle)_i
+
+B_i is the second moment of the drag area about body axis i, m^4: a strip of drag area a(y) dy at
+the distance y from the axis sees the air come at y times the rate, so B = integral of a(y) y^2 dy,
+which is A b^2 / 12 for an area A spread evenly over a span b. Lift and what propellers do in the
+wind are not in it.
 """
 
 from __future__ import annotations
@@ -41,6 +48,8 @@ class DragModel:
         Drag coefficient times frontal area along forward, left and up, m^2, not negative.
     density : float
         Density of the air, kg/m^3.
+    turn_areas : tuple of float, shape (3,)
+        Second moment of the drag area about the forward, left and up axes, m^4, not negative.
 
     Raises
     ------
@@ -50,11 +59,14 @@ class DragModel:
 
     areas: Vector
     density: float = SEA_LEVEL_DENSITY
+    turn_areas: Vector = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        if len(self.areas) != 3 or not all(math.isfinite(a) and a >= 0.0 for a in self.areas):
-            raise ValueError(f'drag areas are {tuple(self.areas)} m^2; they must be three numbers '
-                             'from 0')
+        for name, areas, unit in (('drag areas', self.areas, 'm^2'),
+                                  ('turn areas', self.turn_areas, 'm^4')):
+            if len(areas) != 3 or not all(math.isfinite(a) and a >= 0.0 for a in areas):
+                raise ValueError(f'{name} are {tuple(areas)} {unit}; they must be three numbers '
+                                 'from 0')
         if not math.isfinite(self.density) or self.density < 0.0:
             raise ValueError(f'air density is {self.density} kg/m^3; it must be a number from 0')
 
@@ -97,10 +109,46 @@ class DragModel:
         force = rotate_vector(
             [factor * area * v for area, v in zip(self.areas, body, strict=True)], turn,
             is_normalized=True)
-        size = math.hypot(*force)
-        if not math.isfinite(size):
-            raise ValueError(f'wind {tuple(wind)}, velocity {tuple(velocity)} and orientation '
-                             f'{tuple(orientation)} must be finite numbers')
-        if size > MAX_FORCE:
-            force = [f * MAX_FORCE / size for f in force]
-        return float(force[0]), float(force[1]), float(force[2])
+        return _bounded(force, (*wind, *velocity, *orientation))
+
+    def torque(self, wind: Sequence[float], gust_rates: Sequence[float],
+               velocity: Sequence[float], rates: Sequence[float],
+               orientation: Sequence[float]) -> Vector:
+        """Return the torque of air that turns relative to the vehicle.
+
+        Parameters
+        ----------
+        wind, velocity, orientation
+            As for `force`.
+        gust_rates : sequence of float, shape (3,)
+            p, q, r of the gust about forward, right and down, rad/s, as WindState.msg has them.
+        rates : sequence of float, shape (3,)
+            Turning of the vehicle about forward, left and up, rad/s, as odometry has it.
+
+        Returns
+        -------
+        tuple of float, shape (3,)
+            East, north, up, N m; at most `MAX_FORCE` long. Zero without `turn_areas`.
+
+        Raises
+        ------
+        ValueError
+            If the result would not be a number.
+        """
+        if not any(self.turn_areas):
+            return 0.0, 0.0, 0.0
+        x, y, z, w = orientation
+        p, q, r = gust_rates
+        factor = 0.5 * self.density * math.hypot(*(wind[i] - velocity[i] for i in range(3)))
+        return _bounded(rotate_vector(
+            [factor * area * (air - own) for area, air, own in zip(
+                self.turn_areas, (p, -q, -r), rates, strict=True)], (w, x, y, z),
+            is_normalized=True), (*gust_rates, *rates))
+
+
+def _bounded(vector: Sequence[float], given: Sequence[float]) -> Vector:
+    size = math.hypot(*vector)
+    if not math.isfinite(size):
+        raise ValueError(f'{tuple(given)} must be finite numbers')
+    factor = min(1.0, MAX_FORCE / size) if size > 0.0 else 1.0
+    return float(vector[0] * factor), float(vector[1] * factor), float(vector[2] * factor)

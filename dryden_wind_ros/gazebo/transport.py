@@ -21,7 +21,9 @@ from __future__ import annotations
 import importlib
 import os
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from dryden_wind_ros.gazebo.world_name import gz_name
 
 Vector = tuple[float, float, float]
 
@@ -63,6 +65,31 @@ class WindLink(Protocol):
         ...
 
 
+class Scene(NamedTuple):
+    """What there is in a world.
+
+    Attributes
+    ----------
+    models, links : frozenset of str
+        Scoped names, such as ``iris_1`` and ``iris_1::base_link``.
+    """
+
+    models: frozenset[str]
+    links: frozenset[str]
+
+
+class SceneLink(Protocol):
+    """What a check of names needs of a Gazebo world."""
+
+    def scene(self, timeout: float) -> Scene | None:
+        """Return what there is in the world; None if nothing answers within `timeout` s."""
+        ...
+
+    def topics(self) -> frozenset[str] | None:
+        """Return the topics that Gazebo's systems publish; None if they cannot be listed."""
+        ...
+
+
 class GazeboWorld:
     """The wind of one world of a running Gazebo.
 
@@ -82,7 +109,7 @@ class GazeboWorld:
     def __init__(self, world: str, release: str = AUTO) -> None:
         transport, self._wind_type, self._empty_type, self.release = _bindings(release)
         self._node = transport.Node()
-        topic = f'/world/{world}/wind'
+        topic = f'/world/{gz_name(world)}/wind'
         self._publisher = self._node.advertise(topic, self._wind_type)
         self._service = f'{topic}_info'
 
@@ -103,6 +130,53 @@ class GazeboWorld:
             return None
         velocity = answer.linear_velocity
         return Wind((velocity.x, velocity.y, velocity.z), answer.enable_wind)
+
+
+class GazeboScene:
+    """What there is in one world of a running Gazebo.
+
+    Parameters
+    ----------
+    world : str
+        Name of the world.
+    release : str, optional
+        One of `RELEASES`, or 'auto'.
+
+    Raises
+    ------
+    BindingsMissing
+        With what to install.
+    """
+
+    def __init__(self, world: str, release: str = AUTO) -> None:
+        transport, _, self._empty_type, found = _bindings(release)
+        self._scene_type = importlib.import_module(f'{RELEASES[found][1]}.scene_pb2').Scene
+        self._node = transport.Node()
+        self._service = f'/world/{gz_name(world)}/scene/info'
+
+    def scene(self, timeout: float) -> Scene | None:
+        """Return what there is in the world; None if nothing answers within `timeout` s."""
+        answered, answer = self._node.request(
+            self._service, self._empty_type(), self._empty_type, self._scene_type,
+            round(timeout * 1000))
+        if not answered:
+            return None
+        models: set[str] = set()
+        links: set[str] = set()
+        waiting = [(model, model.name) for model in answer.model]
+        while waiting:
+            model, name = waiting.pop()
+            models.add(name)
+            links.update(f'{name}::{link.name}' for link in model.link)
+            waiting += [(nested, f'{name}::{nested.name}') for nested in model.model]
+        return Scene(frozenset(models), frozenset(links))
+
+    def topics(self) -> frozenset[str] | None:
+        """Return the topics that Gazebo's systems publish; None if they cannot be listed."""
+        try:
+            return frozenset(self._node.topic_list())
+        except AttributeError:  # not in the bindings of every release
+            return None
 
 
 def _bindings(release: str) -> tuple[Any, Any, Any, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 _NAMESPACE = re.compile(r'(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*)?', re.ASCII)
@@ -82,6 +83,26 @@ def parse_vehicles(text: str, *, links: bool = False) -> tuple[Vehicle, ...]:
         if twice:
             raise ValueError(f'vehicles is {text!r}; the {what} {twice[0]!r} is in it twice')
     return tuple(vehicles)
+
+
+def missing_names(vehicle: Vehicle, models: Collection[str], links: Collection[str]) -> str:
+    """Return what a world lacks of the names of a vehicle, in words; '' if it has them.
+
+    Parameters
+    ----------
+    vehicle : Vehicle
+        With model and link.
+    models, links : collection of str
+        Scoped names of what the world has.
+    """
+    if vehicle.model not in models:
+        return (f'the world has no model {vehicle.model!r}; it has '
+                + (', '.join(sorted(models)[:12]) or 'none'))
+    if vehicle.link not in links:
+        own = sorted(name for name in links if name.startswith(f'{vehicle.model}::'))
+        return (f'the world has no link {vehicle.link!r}; the links of {vehicle.model} are '
+                + (', '.join(own[:12]) or 'none'))
+    return ''
 
 
 def parse_instances(text: str) -> tuple[tuple[str, int], ...]:

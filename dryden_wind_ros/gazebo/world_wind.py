@@ -39,10 +39,13 @@ class WorldWindNow:
     differences : tuple of float
         For each vehicle, how far the world's wind is from its own, m/s; NaN if its own was not
         heard.
+    stamp_ns : int
+        Sim time of the tick, ns.
     """
 
     wind: Vector
     differences: tuple[float, ...]
+    stamp_ns: int
 
 
 def check_combination(names: Sequence[str], combine: str) -> None:
@@ -109,4 +112,4 @@ class WorldWind:
         east, north, up = (math.fsum(axis) / len(heard) for axis in zip(*heard, strict=True))
         wind = (east, north, up)
         return WorldWindNow(wind, tuple(
-            math.nan if own is None else math.dist(own, wind) for own in self._winds))
+            math.nan if own is None else math.dist(own, wind) for own in self._winds), self._stamp)

@@ -20,6 +20,10 @@ class FloatFunctions:
     minimum = staticmethod(min)
     maximum = staticmethod(max)
 
+    @staticmethod
+    def where(condition: bool, yes: float, no: float) -> float:
+        return yes if condition else no
+
 
 def number_or_row(name: str, value: npt.ArrayLike, n: int) -> float | FloatArray:
     """Return a float, or an array of shape (n,); all finite."""

@@ -23,8 +23,7 @@ References
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -59,8 +58,7 @@ _SIGMA_FT_S = {
 FloatArray = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class AirScales:
+class AirScales(NamedTuple):
     """Strengths and lengths, horizontal and vertical: floats, or arrays of one shape.
 
     Attributes

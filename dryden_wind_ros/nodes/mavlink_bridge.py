@@ -37,12 +37,13 @@ from dryden_wind_ros.sitl.odometry import Odometry
 from dryden_wind_ros.sitl.parameters import ParametersStatus, Phase
 from dryden_wind_ros.sitl.session import (
     EKF_INTERVALS,
-    RESTORE_WITHIN_S,
+    END_WITHIN_S,
     Session,
     SessionSettings,
 )
 from dryden_wind_ros.sitl.sim_wind import Wind
 from dryden_wind_ros.sitl.wind_effect import Effect, WindEffectMonitor
+from dryden_wind_ros.sitl.wind_owner import FOUND_IN
 
 PARAMETERS = (
     Parameter('connection', 'tcp:127.0.0.1:5762',
@@ -74,6 +75,16 @@ PARAMETERS = (
               "Where the values found in SITL are kept until they are put back; '': "
               '$XDG_STATE_HOME/dryden_wind_ros or ~/.local/state/dryden_wind_ros.',
               read_only=True),
+    Parameter('found_in', 'auto',
+              "What counts as the user's own wind: 'auto': what the vehicle shows, or what was "
+              'kept for it if it shows the wind of a bridge that was killed; a vehicle that seems '
+              "to be driven by another bridge is left alone. 'vehicle': what it shows, whatever "
+              "that looks like; 'file': what is kept, whatever it shows.", choices=FOUND_IN,
+              read_only=True),
+    Parameter('gust_timeout', 5.0,
+              'Wall time without a new sim_wind, while the vehicle flies on, after which the gust '
+              'is taken away and the mean wind stays, s; 0: the last gust stays.', low=0.0,
+              high=600.0, read_only=True),
 )
 
 _LEVELS = {Level.INFO: DiagnosticStatus.OK, Level.WARN: DiagnosticStatus.WARN,
@@ -148,7 +159,8 @@ class MavlinkBridge(Node):
             SessionSettings(
                 system_id=values['system_id'], source_system=values['source_system'],
                 time_constant=values['sim_wind_tc'], odometry_rate=values['odometry_rate'],
-                state_dir=values['state_dir']),
+                state_dir=values['state_dir'], found_in=values['found_in'],
+                gust_timeout=values['gust_timeout']),
             on_event=self._on_event,
             on_tick=self._on_tick,
             on_odometry=self._on_odometry, on_message=self._on_message,
@@ -420,16 +432,26 @@ class MavlinkBridge(Node):
             self._winds.stop()
         self.session.begin_restore()
 
-    def finish_close(self, timeout: float) -> None:
-        """Wait for that, and let go of the link."""
+    @property
+    def closed(self) -> bool:
+        """Whether that has come to its end."""
+        return self.session.finished
+
+    @property
+    def left(self) -> str:
+        """What could not be put back, and why; '' if everything is back."""
+        return self.session.left
+
+    def finish_close(self, timeout: float = END_WITHIN_S) -> None:
+        """Wait for that, as long as there is progress, and let go of the link."""
         self.session.wait_restored(timeout)
         if self._own_loop is not None:
             self._own_loop.stop()
 
     def close(self) -> None:
-        """Put SITL back as it was found, within 2 s, and let go of the link."""
+        """Put SITL back as it was found, and let go of the link."""
         self.begin_close()
-        self.finish_close(RESTORE_WITHIN_S)
+        self.finish_close()
 
 
 def _stamp(milliseconds: int) -> tuple[int, int]:
@@ -458,14 +480,17 @@ def _judge_parameters(parameters: ParametersStatus, refused_wind: str) -> tuple[
     return DiagnosticStatus.OK, parameters.phase.value
 
 
-def _close(node: Node) -> None:
-    assert isinstance(node, MavlinkBridge)
-    node.close()
-
-
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node."""
-    return common.run(MavlinkBridge, args, stop=_close, rows=PARAMETERS, about=__doc__)
+    """Run the node; the exit code is 1 if anything could not be put back."""
+    left = []
+
+    def close(node: Node) -> None:
+        assert isinstance(node, MavlinkBridge)
+        node.close()
+        left.append(node.left)
+
+    code = common.run(MavlinkBridge, args, stop=close, rows=PARAMETERS, about=__doc__)
+    return code or int(any(left))
 
 
 if __name__ == '__main__':

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RclpyParameter
 from rosgraph_msgs.msg import Clock as ClockMessage
@@ -36,7 +37,7 @@ from dryden_wind_ros.nodes.poller import Poller
 from dryden_wind_ros.sitl import fleet
 from dryden_wind_ros.sitl.fleet import Vehicle
 from dryden_wind_ros.sitl.loop import LinkLoop
-from dryden_wind_ros.sitl.session import RESTORE_WITHIN_S
+from dryden_wind_ros.sitl.session import END_WITHIN_S
 
 _WIND_PARAMETERS = tuple(
     row for row in wind_parameters.PARAMETERS
@@ -65,6 +66,9 @@ _KNOWN = frozenset(
 
 POLL_S = 0.2
 """How often timers are looked after, s; and services, beside a shared clock."""
+
+SAY_S = 3.0
+"""How often the end tells how far it is, s."""
 
 CLOCK_S = 0.005
 """How often a shared clock is read, s."""
@@ -135,6 +139,8 @@ class WindFleet(Node):
                 vehicles = fleet.numbered(values['vehicles'], *arguments)
         except fleet.FleetError as error:
             raise common.BadParameter(str(error)) from None
+        #: What could not be put back at the end, a line a vehicle.
+        self.left: list[str] = []
         self._applied = {row.name: values[row.name] for row in _WIND_PARAMETERS}
         self.loop = LinkLoop(self._on_error)
         self.pairs: list[Pair] = []
@@ -216,14 +222,29 @@ class WindFleet(Node):
                 pair.wind.feed_time(time_ns)
 
     def close(self) -> None:
-        """Put all vehicles back as they were found, in time, and end the links."""
+        """Put all vehicles back as they were found, and end the links."""
         bridges = [pair.bridge for pair in self.pairs]
         for bridge in bridges:
             bridge.begin_close()
-        deadline = time.monotonic() + RESTORE_WITHIN_S
-        for bridge in bridges:
-            bridge.finish_close(max(0.0, deadline - time.monotonic()))
+        # Another name has no /rosout publisher, and so none that complains of being shut down.
+        logger = get_logger('wind_fleet.stopping')
+        deadline = time.monotonic() + END_WITHIN_S
+        say_at = time.monotonic() + SAY_S
+        while time.monotonic() < deadline:
+            open_bridges = sum(not bridge.closed for bridge in bridges)
+            if not open_bridges:
+                break
+            if time.monotonic() >= say_at:
+                say_at += SAY_S
+                logger.info(f'putting back: {len(bridges) - open_bridges} of {len(bridges)} '
+                            'vehicles are done')
+            time.sleep(0.02)
         self.loop.stop()
+        self.left = [f'{bridge.get_namespace()}: {bridge.left}' for bridge in bridges
+                     if bridge.left]
+        if self.left:
+            logger.error(f'{len(self.left)} of {len(bridges)} vehicles could not be put back: '
+                         + '; '.join(self.left))
         self._destroy_pairs()
 
     def _destroy_pairs(self) -> None:
@@ -241,14 +262,17 @@ def _spin(node: Node) -> None:
     node.spin()
 
 
-def _close(node: Node) -> None:
-    assert isinstance(node, WindFleet)
-    node.close()
-
-
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node."""
-    return common.run(WindFleet, args, stop=_close, spin=_spin, rows=PARAMETERS, about=__doc__)
+    """Run the node; the exit code is 1 if anything could not be put back."""
+    left: list[str] = []
+
+    def close(node: Node) -> None:
+        assert isinstance(node, WindFleet)
+        node.close()
+        left.extend(node.left)
+
+    code = common.run(WindFleet, args, stop=close, spin=_spin, rows=PARAMETERS, about=__doc__)
+    return code or int(bool(left))
 
 
 if __name__ == '__main__':

@@ -293,6 +293,15 @@ class Link:
         self._intervals.set(ident, interval_us)
         self._parser.wanted |= {ident}
 
+    @property
+    def frames(self) -> int:
+        """How many well-formed frames were heard from anybody."""
+        return self._parser.frames
+
+    def listen_only(self, idents: Iterable[int]) -> None:
+        """Decode these messages and heartbeats only from now on."""
+        self._parser.wanted = frozenset({*idents, _HEARTBEAT, _COMMAND_ACK})
+
     # -- connecting
 
     def _begin(self, now: float) -> None:

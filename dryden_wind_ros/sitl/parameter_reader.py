@@ -53,13 +53,13 @@ def validate_value(name: str, value: float) -> float:
         If it is no number, or NaN, infinite or too large for 32 bits.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f'{name} = {value!r} is not a number')
+        raise ValueError(f'{name} = {value!r:.40} is not a number')
     try:
         narrow = float(struct.unpack('<f', struct.pack('<f', value))[0])
     except (OverflowError, struct.error):
         narrow = math.inf
     if not math.isfinite(narrow):
-        raise ValueError(f'{name} = {value!r} is not a finite 32-bit number')
+        raise ValueError(f'{name} = {value!r:.40} is not a finite 32-bit number')
     return narrow
 
 
@@ -95,6 +95,8 @@ class ParameterReader:
         Sends one MAVLink message; must not wait.
     at_once : int, optional
         So many requests are on their way at most.
+    sender : tuple of int, optional
+        Our MAVLink system and component: refusals that are addressed to others are not ours.
 
     Attributes
     ----------
@@ -107,10 +109,11 @@ class ParameterReader:
     """
 
     def __init__(self, names: Iterable[str], send: Callable[[Any], bool],
-                 at_once: int = 5) -> None:
+                 at_once: int = 5, sender: tuple[int, int] = (0, 0)) -> None:
         self.names = tuple(validate_name(name) for name in names)
         self._send = send
         self._at_once = at_once
+        self._sender = sender
         self.values: dict[str, float] = {}
         self.kinds: dict[str, int] = {}
         self.missing: set[str] = set()
@@ -118,6 +121,11 @@ class ParameterReader:
         self._left: dict[str, int] = {}
         self._asked_at: dict[str, float] = {}
         self.system, self.component = 0, 1
+
+    @property
+    def left(self) -> int:
+        """How many names are neither answered nor given up."""
+        return len(self._left)
 
     @property
     def done(self) -> bool:
@@ -165,10 +173,17 @@ class ParameterReader:
             self._left.pop(name, None)
             self.missing.discard(name)
             return Answer(name, value, before)
+        if not self._for_us(message):
+            return None
         if self._left.pop(name, None) is not None:
             self.missing.add(name)
         error = int(message.error)
         return Answer(name, None, refusal=_ERROR_TEXTS.get(error, f'error {error}'))
+
+    def _for_us(self, message: Any) -> bool:
+        target = message.target_system, message.target_component
+        return all(theirs in (0, ours) or ours == 0
+                   for theirs, ours in zip(target, self._sender, strict=True))
 
     def poll(self, now: float, last_heard: float) -> None:
         """Ask for what is due at steady time `now`; the vehicle was heard at `last_heard`."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from dryden_wind_ros.sitl.events import Event, Level, Notices
 from dryden_wind_ros.sitl.parameter_reader import ParameterReader, validate_value
+from dryden_wind_ros.sitl.patience import Patience
 from dryden_wind_ros.sitl.sim_wind import (
     ONLY_READ,
     PROFILE,
@@ -28,10 +29,15 @@ from dryden_wind_ros.sitl.sim_wind import (
     Wind,
 )
 from dryden_wind_ros.sitl.state_file import StateFile
-from dryden_wind_ros.sitl.wind_owner import WindOwner, listed
+from dryden_wind_ros.sitl.wind_owner import UNSEEN, WindOwner, listed
+from dryden_wind_ros.sitl.wind_watch import WindWatch
 from dryden_wind_ros.sitl.wind_writer import WindWriter
 
 _LOOK_AGAIN_S = 10.0
+#: Without a gust_timeout, missing winds are told after so long, s.
+_SAY_AFTER_S = 5.0
+#: At the end a vehicle may be gone so long, be silent so long, and show no progress so long, s.
+_GONE_S, _SILENT_S, _STUCK_S = 1.8, 4.0, 8.0
 
 
 class Phase(enum.Enum):
@@ -98,18 +104,38 @@ class WindParameters:
         SIM_WIND_TC while we write: 0.1 is SITL's floor, 0.016 s in truth (TC / 2 pi).
     on_sent : callable, optional
         Called with name, value and vehicle time (s or None) of everything that was written.
+    found_in : str, optional
+        What counts as found: one of `wind_owner.FOUND_IN`.
+    gust_timeout : float, optional
+        Steady time without a new wind, while the vehicle flies on, after which the gust is taken
+        away, s; 0: never.
+    sender : tuple of int, optional
+        Our MAVLink system and component, which answers are addressed to.
+
+    Attributes
+    ----------
+    phase : Phase
+    left : str
+        What could not be put back, and why; '' as long as that is not certain.
     """
 
     def __init__(self, send: Callable[..., bool], on_event: Callable[[Event], None],
                  time_constant: float = 0.1,
-                 on_sent: Callable[[str, float, float | None], None] | None = None) -> None:
+                 on_sent: Callable[[str, float, float | None], None] | None = None,
+                 found_in: str = 'auto', gust_timeout: float = 5.0,
+                 sender: tuple[int, int] = (0, 0)) -> None:
         self._time_constant = validate_value(TIME_CONSTANT, time_constant)
         self._notices = Notices('', on_event)
         names = (*WRITTEN, *ONLY_READ)
-        self._reader = ParameterReader(names, send, at_once=len(names))
+        self._reader = ParameterReader(names, send, at_once=len(names), sender=sender)
         self._writer = WindWriter(WRITTEN, self._reader, send, self._notices, on_sent)
-        self._owner = WindOwner(self._notices)
+        self._owner = WindOwner(self._notices, time_constant, found_in)
+        self._gust_timeout = gust_timeout
+        self._watch = WindWatch(gust_timeout or _SAY_AFTER_S)
+        self._patience = Patience(_SILENT_S, _STUCK_S)
+        self._patience_gone = Patience(_GONE_S, _GONE_S)
         self.phase = Phase.NO_VEHICLE
+        self.left = ''
         self._wind: Wind | None = None
         self._fresh_wind = False
         self._restoring = False
@@ -120,9 +146,11 @@ class WindParameters:
     def vehicle(self, system: int, component: int, state: StateFile, where: str) -> None:
         """Start with a vehicle, or start again with one that came back or was restarted.
 
-        The values found before are kept if it is the same vehicle: after a restart it has from
-        its eeprom what was written last, and that is ours.
+        Whether it is the one from before is judged by what it shows: after a restart it has from
+        its eeprom what was written last.
         """
+        if self.finished:
+            return
         self._owner.vehicle(state)
         self._notices.restart(where)
         self._reader.vehicle(system, component)
@@ -131,28 +159,25 @@ class WindParameters:
 
     def lost(self) -> None:
         """Stop for now: the connection is gone."""
-        self.phase = Phase.NO_VEHICLE
+        if not self.finished:
+            self.phase = Phase.NO_VEHICLE
 
-    def set_wind(self, wind: Wind) -> None:
-        """Take the newest wind; it goes out at the next `poll` that may write."""
-        self._winds += 1
-        if self._fresh_wind:
-            self._dropped += 1
+    def set_wind(self, wind: Wind, overtaken: int = 0) -> None:
+        """Take the newest wind; it goes out at the next `poll` that may write.
+
+        Parameters
+        ----------
+        wind : Wind
+        overtaken : int, optional
+            How many came before it that were not taken here.
+        """
+        self._winds += 1 + overtaken
+        self._dropped += overtaken + self._fresh_wind
         self._wind = wind
         self._fresh_wind = True
-
-    def restore(self) -> None:
-        """Begin to put back what was found. `poll` goes on with it; `restored` says when done."""
-        self._restoring = True
-        self._fresh_wind = False
-        if self.phase is not Phase.NO_VEHICLE:
-            self._owner.claim_leftover()
-        if not self._owner.must_restore:
-            self.phase = Phase.RESTORED
-            self._owner.end()
-        elif self.phase is not Phase.NO_VEHICLE:
-            self.phase = Phase.RESTORING
-            self._writer.put_back(self._owner.found)
+        self._watch.wind()
+        if self._notices.solved('no wind'):
+            self._notices.tell(Level.INFO, 'winds come again')
 
     @property
     def restoring(self) -> bool:
@@ -169,19 +194,10 @@ class WindParameters:
         """Whether nothing is left to put back."""
         return self.phase is Phase.RESTORED
 
-    def abandon(self) -> None:
-        """End without waiting longer; what is not confirmed stays in the state file."""
-        if self.phase is Phase.RESTORED:
-            return
-        if self._owner.must_restore:
-            left = [f'{name} = {self._writer.wanted(name):g}' for name in self._writer.unconfirmed
-                    ] if self.phase is Phase.RESTORING else []
-            self._notices.tell(
-                Level.ERROR, 'could not put everything back'
-                + (f' (not confirmed: {", ".join(left)})' if left else ' (no vehicle there)')
-                + f'; the values found are kept in {self._owner.kept_in}, and the next bridge '
-                'puts them back')
-        self._owner.abandon()
+    @property
+    def finished(self) -> bool:
+        """Whether putting back has come to its end, a good one or not."""
+        return self.restored or bool(self.left)
 
     def on_message(self, message: Any, now: float) -> None:
         """Take PARAM_VALUE and PARAM_ERROR; others are ignored."""
@@ -215,25 +231,28 @@ class WindParameters:
         may_write : bool
             False while it is not sure whose parameters these are.
         """
+        if self.finished:
+            return
         if self.phase is Phase.READING:
             self._read(now, last_heard)
-        if self.phase in (Phase.READY, Phase.BUSY):
+        if self.phase in (Phase.READY, Phase.BUSY) and not self._restoring:
             self._begin(now, may_write)
         elif self.phase is Phase.NOT_A_SIMULATOR:
             asked_at = self._reader.asked_at(SPEED)
             if now - asked_at > _LOOK_AGAIN_S and last_heard > asked_at:
                 self._reader.ask(SPEED, now)
         if self.phase is Phase.WRITING:
+            self._watch_winds(now, vehicle_time)
             if self._fresh_wind and may_write and self._writer.may_write(now, vehicle_time):
                 self._fresh_wind = False
                 self._aim(now)
             self._owner.save_again(now)
         if self.writing:
             if may_write and self._writer.write(now, vehicle_time):
-                self._owner.touched = True
+                self._owner.note_sent(self._writer.in_force)
             self._writer.look(now, last_heard)
         if self.phase is Phase.RESTORING and self._writer.settled:
-            self._restored()
+            self._put_back()
 
     # -- reading
 
@@ -245,6 +264,8 @@ class WindParameters:
             self._notices.problem(
                 'simulator', Level.ERROR, f'vehicle {self._reader.system} has no {absent[0]}: that '
                 'one is not a simulator. Nothing is written to it')
+            if self._restoring:
+                self.restore()
         elif self._reader.done:
             self._all_read(now)
 
@@ -256,17 +277,49 @@ class WindParameters:
                 f'this SITL has no {", ".join(missing)}; going on without'
                 + (': gusts pass through its fixed filter' if TIME_CONSTANT in missing else '')
                 + (': its wind may fade near the ground' if PROFILE in missing else ''))
-        if self._restoring:
-            self.restore()
-        elif self._owner.held:
-            values = self._present(WRITTEN)
-            if values.keys() - self._owner.found.keys():
-                self._owner.remember(values)
-            self.phase = Phase.WRITING
-            self._aim(now)
-        else:
+        if not self._owner.held:
             self._notices.tell(Level.INFO, f'read {listed(self._present(self._reader.names))}')
             self.phase = Phase.READY
+        else:
+            self._take(now)
+        if self._restoring:
+            self.restore()
+
+    def _take(self, now: float) -> None:
+        """Begin to write to the vehicle, unless somebody else does."""
+        values = self._present(WRITTEN)
+        holder = self._owner.judge(values)
+        if holder:
+            self._busy(holder)
+            return
+        if self._notices.solved('busy'):
+            self._notices.tell(Level.INFO, 'the other bridge has ended; taking over')
+        if self._restoring:
+            # What is there is ours, or there is nothing of ours.
+            self.phase = Phase.READY
+            return
+        if values.keys() - self._owner.found.keys():
+            self._owner.remember(values)
+        self.phase = Phase.WRITING
+        self._aim(now)
+
+    def _busy(self, holder: str) -> None:
+        self._owner.abandon()
+        self.phase = Phase.BUSY
+        system = self._reader.system
+        if holder == UNSEEN:
+            text = (f'vehicle {system} shows {listed(self._present(WRITTEN))}, as a bridge writes '
+                    'it, and no kept values of its own fit: another bridge seems to drive its wind '
+                    '(on another machine, as another user), or one was killed there. Nothing is '
+                    'written to it. End that bridge; or set the parameters as they should be; or, '
+                    "if this is how they should be, start with the parameter 'found_in' as "
+                    "'vehicle'")
+            if self._owner.kept:
+                text += f" ('file' takes those kept in {self._owner.kept_in})"
+        else:
+            text = (f'another bridge ({holder}) drives the wind of vehicle {system}; this one '
+                    'writes nothing until that one ends')
+        self._notices.problem('busy', Level.ERROR, text)
 
     def _present(self, names: tuple[str, ...]) -> dict[str, float]:
         reader = self._reader
@@ -277,17 +330,13 @@ class WindParameters:
         if self._wind is None or not may_write:
             return
         holder = self._owner.claim(now)
-        if holder is None:
-            return
         if holder:
-            self.phase = Phase.BUSY
-            self._notices.problem(
-                'busy', Level.ERROR, f'another bridge ({holder}) drives the wind of vehicle '
-                f'{self._reader.system}; this one writes nothing until that one ends')
-            return
-        if self._notices.solved('busy'):
-            self._notices.tell(Level.INFO, 'the other bridge has ended; taking over')
-        # Read again: another bridge may have put its own values back since.
+            self._busy(holder)
+        elif holder is not None:
+            self._read_again()
+
+    def _read_again(self) -> None:
+        # Another bridge may have put its own values back since.
         self._reader.again(self._present(self._reader.names))
         self.phase = Phase.READING
 
@@ -304,19 +353,118 @@ class WindParameters:
             values[PROFILE] = profile
         self._writer.aim(values, now)
 
+    def _watch_winds(self, now: float, vehicle_time: float | None) -> None:
+        wind = self._wind
+        if wind is None:
+            return
+        if not self._watch.overdue(now, vehicle_time, wind.gusty) or 'no wind' in self._notices:
+            return
+        mean = wind.without_gust()
+        text = (f'no sim_wind for {self._watch.silent:.0f} s while the vehicle flies on: the wind '
+                'node has ended, or does not hear the clock. ')
+        stays = f'the mean wind of {mean.speed:.1f} m/s from {mean.direction % 360:.0f} deg stays'
+        if not wind.gusty:
+            text += f'There is no gust to take away; {stays}'
+        elif self._gust_timeout:
+            text += f'The gust is taken away; {stays}'
+            self._wind, self._fresh_wind = mean, True
+        else:
+            text += "The last gust stays, because 'gust_timeout' is 0"
+        self._notices.problem('no wind', Level.WARN, text)
+
     # -- the end
 
-    def _restored(self) -> None:
-        refused = self._writer.refused
-        if refused:
-            self._notices.tell(Level.ERROR, f'put back all but {", ".join(refused)}, which the '
-                               'vehicle refused')
+    def restore(self) -> None:
+        """Begin to put back what was found. `poll` goes on with it; `finished` says when done.
+
+        Nothing is written to a vehicle whose parameters were not read yet.
+        """
+        self._restoring = True
+        self._fresh_wind = False
+        if self.finished:
+            return
+        owner = self._owner
+        if self.phase is Phase.NOT_A_SIMULATOR:
+            self.abandon()
+        elif not owner.must_restore and (self.phase is not Phase.READING or not owner.may_be_left):
+            if self.phase is Phase.READY and not owner.held and not self._claim_leftover():
+                return
+            self._over()
+        elif self.phase in (Phase.READY, Phase.WRITING):
+            self.phase = Phase.RESTORING
+            self._writer.put_back(owner.found)
+
+    def _claim_leftover(self) -> bool:
+        """See to what a killed bridge left though no wind came; return whether that is done."""
+        owner, shown = self._owner, self._present(WRITTEN)
+        try:
+            if owner.may_be_left and not owner.claim_leftover():
+                self._read_again()
+                return False
+        except OSError as error:
+            if owner.kept or owner.looks_written(shown):
+                self._give_up(f'it shows {listed(shown)}, perhaps left by a bridge, and the folder '
+                              f'of kept values cannot be used ({error.strerror})')
+                return False
+        return True
+
+    def wait_longer(self, now: float, heard: int) -> bool:
+        """Take a turn of waiting for the end; return whether there is reason to wait longer.
+
+        Parameters
+        ----------
+        now : float
+            Steady time, s.
+        heard : int
+            How many frames were heard on the link.
+        """
+        if self.finished:
+            return False
+        progress = (self.phase, self._writer.confirmed, self._reader.left)
+        patience = self._patience_gone if self.phase is Phase.NO_VEHICLE else self._patience
+        if patience.over(now, progress, heard):
+            self.abandon()
+        return not self.finished
+
+    def abandon(self) -> None:
+        """End without waiting longer; what is not confirmed stays in the state file."""
+        if self.finished:
+            return
+        if not self._owner.must_restore:
+            self._over()
         else:
-            self._notices.tell(Level.INFO, 'put back and confirmed: ' + listed(
-                {name: value for name, value in self._owner.found.items()
-                 if name not in self._reader.missing}))
+            self._give_up({
+                Phase.NO_VEHICLE: 'no vehicle there',
+                Phase.NOT_A_SIMULATOR: 'what answers there now is no simulator',
+                Phase.READING: 'it did not tell its parameters in time',
+            }.get(self.phase, 'not confirmed in time'))
+
+    def _give_up(self, why: str) -> None:
+        left = self._owner.found
+        if self.phase is Phase.RESTORING:
+            left = {name: value for name, value in left.items()
+                    if name in self._writer.unconfirmed}
+        self.left = f'{listed(left)} ({why})' if left else why
+        kept = (f'; the values found are kept in {self._owner.kept_in}, and the next bridge puts '
+                'them back' if self._owner.kept else '; they are kept nowhere')
+        self._notices.tell(Level.ERROR, f'could not put everything back: {self.left}{kept}')
+        self._owner.abandon()
+
+    def _put_back(self) -> None:
+        found = self._owner.found
+        if self._writer.refused:
+            self._give_up('which the vehicle refused')
+            return
+        self._notices.tell(Level.INFO, 'put back and confirmed: ' + listed(
+            {name: value for name, value in found.items() if name not in self._reader.missing}))
+        self._over()
+
+    def _over(self) -> None:
         self.phase = Phase.RESTORED
-        self._owner.end()
+        if self._owner.touched or self._owner.in_file:
+            self._owner.end()
+        else:
+            self._owner.abandon()
 
     # -- telling
 

@@ -41,7 +41,8 @@ EKF_INTERVALS: Mapping[int, int] = {
     mavlink.MAVLINK_MSG_ID_SYS_STATUS: 1_000_000,
 }
 
-RESTORE_WITHIN_S = 1.9
+#: Putting back ends by itself where there is no progress; this is for a loop that has died, s.
+END_WITHIN_S = 120.0
 _RARE_US = 500_000
 
 
@@ -59,6 +60,10 @@ class SessionSettings:
         Odometry messages per second of vehicle time.
     state_dir : str
         Where found values are kept; '': the user's state directory.
+    found_in : str
+        What counts as found: one of `wind_owner.FOUND_IN`.
+    gust_timeout : float
+        Steady time without a new wind after which the gust is taken away, s; 0: never.
     """
 
     system_id: int = 0
@@ -66,6 +71,8 @@ class SessionSettings:
     time_constant: float = 0.1
     odometry_rate: float = 20.0
     state_dir: str = ''
+    found_in: str = 'auto'
+    gust_timeout: float = 5.0
 
 
 class Session:
@@ -127,15 +134,18 @@ class Session:
             system_id=settings.system_id, source_system=settings.source_system, intervals=wishes,
             wanted=(*parameter_reader.MESSAGES, mavlink.MAVLINK_MSG_ID_STATUSTEXT))
         self.flown = FlownWind()
+        sender = (settings.source_system, mavlink.MAV_COMP_ID_ONBOARD_COMPUTER)
         self.parameters = WindParameters(
-            self.link.send, on_event, settings.time_constant, on_sent=self._sent)
-        self.reader = ParameterReader(read, self.link.send)
+            self.link.send, on_event, settings.time_constant, self._sent, settings.found_in,
+            settings.gust_timeout, sender)
+        self.reader = ParameterReader(read, self.link.send, sender=sender)
         self._builder = OdometryBuilder()
         self._tick: int | None = None
         self._odometries = 0
         self._wind: Wind | None = None
+        self._overtaken = 0
         self._restore_asked = False
-        self._restored = threading.Event()
+        self._finished = threading.Event()
         self._loop: LinkLoop | None = None
 
     def start(self, loop: LinkLoop) -> None:
@@ -147,6 +157,8 @@ class Session:
 
     def set_wind(self, wind: Wind) -> None:
         """Hand over the newest wind. Returns at once; a wind not sent yet is replaced."""
+        if self._wind is not None:
+            self._overtaken += 1
         self._wind = wind
         if self._loop is not None:
             self._loop.wake(self)
@@ -157,9 +169,23 @@ class Session:
         if self._loop is not None:
             self._loop.wake(self)
 
-    def wait_restored(self, timeout: float = RESTORE_WITHIN_S) -> bool:
-        """Wait until the values found are back and confirmed; return whether they are."""
-        return self._restored.wait(timeout)
+    def wait_restored(self, timeout: float = END_WITHIN_S) -> bool:
+        """Wait until the values found are back and confirmed; return whether they are.
+
+        It ends, too, when no progress is made any more: `left` then says what is not back.
+        """
+        self._finished.wait(timeout)
+        return self.parameters.restored
+
+    @property
+    def finished(self) -> bool:
+        """Whether putting back has come to its end, a good one or not."""
+        return self._finished.is_set()
+
+    @property
+    def left(self) -> str:
+        """What could not be put back, and why; '' if everything is back."""
+        return self.parameters.left
 
     def status(self) -> tuple[LinkStatus, ParametersStatus]:
         """Return snapshots of the link and the wind parameters."""
@@ -186,21 +212,25 @@ class Session:
         wind, self._wind = self._wind, None
         if self._restore_asked:
             if not self.parameters.restoring:
+                # Nothing else matters now, and a busy machine has no time for more.
+                self.link.listen_only(parameter_reader.MESSAGES)
                 self.parameters.restore()
         elif wind is not None:
-            self.parameters.set_wind(wind)
+            overtaken, self._overtaken = self._overtaken, 0
+            self.parameters.set_wind(wind, overtaken)
         if self.link.up:
             heard = self.link.last_heard
             self.parameters.poll(now, self.link.time, heard, self.link.sure)
-            if not self.reader.done:
+            if not self.reader.done and not self._restore_asked:
                 self.reader.poll(now, heard)
-        if self._restore_asked and self.parameters.restored:
-            self._restored.set()
+        if self._restore_asked and not self.parameters.wait_longer(now, self.link.frames):
+            self._finished.set()
 
     def close(self) -> None:
         """Close the link; what is not put back yet stays in the state file."""
         self.parameters.abandon()
         self.link.close()
+        self._finished.set()
 
     # -- from the link
 
@@ -227,6 +257,9 @@ class Session:
 
     def _message(self, message: Any) -> None:
         ident = message.get_msgId()
+        if self._restore_asked:
+            self.parameters.on_message(message, time.monotonic())
+            return
         if ident == _SYSTEM_TIME:
             milliseconds = message.time_boot_ms
             tick = tick_number(milliseconds / 1000)

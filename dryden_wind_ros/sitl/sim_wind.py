@@ -21,6 +21,8 @@ REQUIRED = (SPEED, DIRECTION)
 
 #: SIM_WIND_T for the same wind at every height.
 UNIFORM = 1.0
+#: SIM_WIND_TC that bridges write unless told otherwise, s: the floor that SITL holds it at.
+USUAL_TIME_CONSTANT = 0.1
 _CALM = 0.0005
 
 

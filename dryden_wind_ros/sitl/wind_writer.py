@@ -23,10 +23,15 @@ from dryden_wind_ros.sitl.parameter_reader import ParameterReader, validate_valu
 WRITES_AT_ONCE = 3
 #: Vehicle time between two batches of writes, s. ArduPlane's loop takes 0.02 s.
 WRITE_SPACING_S = 0.019
-#: While putting back, a vehicle whose time stands still gets a batch this often (wall time), s.
-_PAUSED_SPACING_S = 0.25
+#: A vehicle whose time is not known gets a batch this often (wall time), s.
+_TIMELESS_SPACING_S = 0.25
+#: While putting back, time is not listened to; two batches are no burst, and what is not answered
+#: is not written again.
+_URGENT_SPACING_S = 0.05
 _STEADY_S, _RECHECK_S = 0.5, 10.0
 _URGENT_S = 0.1
+#: At the end, when little else is listened to, an answer that takes so long is taken for lost.
+_LOST_AFTER_S = 0.5
 _GIVE_UP_AFTER, _STUBBORN_S = 6, 5.0
 #: A value that is written all the time and stands still in the vehicle for so long (wall time) and
 #: so many answers is not taken.
@@ -111,6 +116,17 @@ class WindWriter:
                      if target.wanted is not None and not target.confirmed)
 
     @property
+    def confirmed(self) -> int:
+        """How many values are confirmed."""
+        return sum(target.confirmed for target in self._targets.values())
+
+    @property
+    def in_force(self) -> dict[str, float]:
+        """What was written last, by name."""
+        return {target.name: target.sent for target in self._targets.values()
+                if target.sent is not None}
+
+    @property
     def refused(self) -> tuple[str, ...]:
         """What the vehicle refused."""
         return tuple(target.name for target in self._targets.values() if target.refused)
@@ -145,12 +161,12 @@ class WindWriter:
 
     def may_write(self, now: float, vehicle_time: float | None) -> bool:
         """Return whether enough time has passed since the last batch."""
-        last = self._last_write_time
+        last, since = self._last_write_time, now - self._last_write_at
+        if self.urgent:
+            return since > _URGENT_SPACING_S
         if vehicle_time is None:
-            return now - self._last_write_at > _PAUSED_SPACING_S
-        if last is None or not last <= vehicle_time < last + WRITE_SPACING_S:
-            return True
-        return self.urgent and now - self._last_write_at > _PAUSED_SPACING_S
+            return since > _TIMELESS_SPACING_S
+        return last is None or not last <= vehicle_time < last + WRITE_SPACING_S
 
     def write(self, now: float, vehicle_time: float | None) -> bool:
         """Write what is due, the longest unsent first; return whether anything was written."""
@@ -204,8 +220,10 @@ class WindWriter:
             wait = _RECHECK_S if target.confirmed else (
                 _STUBBORN_S if target.misses >= _GIVE_UP_AFTER and not self.urgent
                 else self._patience)
-            due_at = max(target.sent_at, reader.asked_at(name)) + wait
-            if now >= due_at and last_heard > reader.asked_at(name):
+            asked_at = reader.asked_at(name)
+            due_at = max(target.sent_at, asked_at) + wait
+            if now >= due_at and (last_heard > asked_at
+                                  or (self.urgent and now - asked_at > _LOST_AFTER_S)):
                 reader.ask(name, now)
                 due_at = now + wait
             nearest = min(nearest, max(due_at, now + 0.05))
@@ -257,6 +275,10 @@ class WindWriter:
         """Take the vehicle's refusal of a value that was written."""
         target = self._targets.get(name)
         if target is None or target.sent is None or target.refused:
+            return
+        if self.urgent and self._reader.values.get(name) == validate_value(name, target.sent):
+            # It refuses what it has.
+            target.confirmed = True
             return
         target.refused = True
         self._notices.problem(name, Level.ERROR, f'vehicle {self._reader.system} refused '

@@ -64,6 +64,8 @@ class Part:
 
 PARTS: list[Part] = [
     Part('model', 'DrydenGust.step against its bare arithmetic', 'gusts', 'run_model', False),
+    Part('standard', "the standards' second-order models against the first-order one", 'gusts',
+         'run_standard', False),
     Part('fleet', 'DrydenGustFleet.step against a loop over DrydenGust', 'gusts', 'run_fleet',
          False),
     Part('field', 'TurbulenceField.gust against bare sines and cosines', 'field', 'run_field',

@@ -1,15 +1,18 @@
-"""Parts `model` and `fleet`: the gust model alone, without ROS."""
+"""Parts `model`, `standard` and `fleet`: the gust model alone, without ROS."""
 
 from __future__ import annotations
 
 import math
 import random
 import time
+import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from dryden_wind_ros.gusts.dryden import METHODS, DrydenGust, DrydenGustFleet
+from dryden_wind_ros.gusts.standard import StandardGust, StandardGustFleet
 from dryden_wind_ros.tools.bench_parts.stage import Bench
 from dryden_wind_ros.tools.bench_parts.table import Row, compare
 
@@ -104,6 +107,60 @@ def run_model(bench: Bench) -> list[Row]:
                             'the same arithmetic as one bare function', floor, bench.repeats(1000),
                             limit=1.15))
     return rows
+
+
+# ---- standard: what second order costs over first
+
+
+def run_standard(bench: Bench) -> list[Row]:
+    """Compare the standards' models with the first-order ones, and their memory."""
+    repeats = bench.repeats(600)
+    first = 'DrydenGust.step, exact'
+    rows = [
+        _compare_steps('StandardGust.step', StandardGust(7), first, DrydenGust(7), repeats, 2.5),
+        _compare_steps('StandardGust.step with a span', StandardGust(7, span=1.5), first,
+                       DrydenGust(7), repeats, None),
+        _compare_steps('StandardGustFleet.step, 1000 vehicles', StandardGustFleet(range(1000)),
+                       'DrydenGustFleet.step', DrydenGustFleet(range(1000)), bench.repeats(20),
+                       None)]
+    sizes = [_memory(StandardGust), _memory(DrydenGust)]
+    ratio = sizes[0] / sizes[1]
+    return [*rows, Row('standard', 'StandardGust, memory', 'DrydenGust', ratio, ratio, ratio,
+                       limit=2.5, note=f'{sizes[0]:.0f} B against {sizes[1]:.0f} B',
+                       unit='the memory')]
+
+
+def _compare_steps(name: str, ours_gust: Any, floor_name: str, floor_gust: Any, repeats: int,
+                   limit: float | None) -> Row:
+    def timer(gust: Any) -> Callable[[], float]:
+        steps, clock = 100, 0.0
+
+        def run() -> float:
+            nonlocal clock
+            t, step = clock, gust.step
+            start = time.perf_counter()
+            for _ in range(steps):
+                t += 0.05
+                step(t, 8.0, 20.0, 12.0)
+            clock = t
+            return (time.perf_counter() - start) / steps
+        return run
+
+    return compare('standard', name, timer(ours_gust), floor_name, timer(floor_gust), repeats,
+                   limit=limit)
+
+
+def _memory(kind: Callable[[int], Any]) -> float:
+    """Return what one of many takes, B, after a step."""
+    tracemalloc.start()
+    try:
+        gusts = [kind(seed) for seed in range(50)]
+        for gust in gusts:
+            gust.step(0.0, 8.0, 20.0, 12.0)
+            gust.step(0.05, 8.0, 20.0, 12.0)
+        return tracemalloc.get_traced_memory()[0] / len(gusts)
+    finally:
+        tracemalloc.stop()
 
 
 # ---- fleet: what stepping together saves
