@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dryden_wind_ros.gusts.air_settings import AirSettings
@@ -25,10 +26,12 @@ from dryden_wind_ros.gusts.conditions import (
     Moment,
 )
 from dryden_wind_ros.gusts.dryden import TurbulenceScales
+from dryden_wind_ros.gusts.field_turbulence import Asked, FieldTurbulence
 from dryden_wind_ros.gusts.frames import SimWind, Vector, gust_enu, gust_uvw, sim_wind
 from dryden_wind_ros.gusts.history import WindHistory
 from dryden_wind_ros.gusts.mean_wind import Remainder
-from dryden_wind_ros.gusts.tick_grid import TICK_NS, Step, TickGrid
+from dryden_wind_ros.gusts.shared_air import SharedAir
+from dryden_wind_ros.gusts.tick_grid import TICK_NS, TICK_S, Step, TickGrid
 from dryden_wind_ros.gusts.turbulence import turbulence_of
 
 MAX_HEIGHT = 100_000.0
@@ -43,6 +46,7 @@ MAX_GROUND_SPEED = 10_000.0
 MAX_STEPS = 10
 """After a gap, only this many of the ticks missed are stepped (0.5 s); all use up their draws."""
 
+_20_FT_M = 6.096
 _ODOMETRY_KEPT = 128
 _ODOMETRY_AGE_NS = 2_000_000_000
 
@@ -71,6 +75,8 @@ class AirTick:
         East, north, up, m/s: of all gusts, and the part that discrete gusts have in it.
     sim_wind : SimWind
         What SITL is to be given.
+    asked : Asked or None
+        Where and when a field was asked for; None with other gusts.
     """
 
     at: Moment
@@ -83,6 +89,7 @@ class AirTick:
     gust_enu: Vector
     discrete_enu: Vector
     sim_wind: SimWind
+    asked: Asked | None = None
 
     @property
     def tick(self) -> int:
@@ -122,6 +129,7 @@ class _Odometry:
     position: Vector
     velocity_enu: Vector
     is_true: bool = False
+    orientation: Callable[[], tuple[float, float, float, float]] | None = None
 
 
 _NO_ODOMETRY = _Odometry(0, ZERO, ZERO)
@@ -134,6 +142,10 @@ class SeededAir:
     ----------
     settings : AirSettings
         What the air is to be like at first.
+    shared : SharedAir, optional
+        Time and drift of the field that a fleet flies in.
+    rank : int, optional
+        Which vehicle of the fleet this is, from 0.
 
     Attributes
     ----------
@@ -156,7 +168,8 @@ class SeededAir:
     nothing to do with the clock is used as it arrives.
     """
 
-    def __init__(self, settings: AirSettings) -> None:
+    def __init__(self, settings: AirSettings, shared: SharedAir | None = None,
+                 rank: int = 0) -> None:
         self.settings = settings
         self.history = WindHistory()
         self.grid = TickGrid()
@@ -164,7 +177,10 @@ class SeededAir:
         self.armed_at: float | None = None
         self._restarted_at = 0.0
         self._odometry: deque[_Odometry] = deque(maxlen=_ODOMETRY_KEPT)
-        self._turbulence = turbulence_of(settings)
+        self._shared = SharedAir() if shared is None else shared
+        self._rank = rank
+        self._offset = 0.0
+        self._turbulence = turbulence_of(settings, self._shared, rank)
         self._mean_source: MeanWindSource = ConstantMeanWind(settings.mean)
         self._mean = settings.mean
         self._remainder: Remainder | None = None
@@ -204,7 +220,7 @@ class SeededAir:
         self._gust_enu = gust_enu(self._blowing(self._mean), self._mean.from_deg)
         if settings.air == old.air:
             return False
-        self._turbulence = turbulence_of(settings)
+        self._turbulence = turbulence_of(settings, self._shared, self._rank)
         self.restart()
         return True
 
@@ -236,8 +252,9 @@ class SeededAir:
             self._restarted_at = at.time
             self._begin(at._replace(restarted_at=at.time))
 
-    def odometry(self, time_ns: int, position: Vector, velocity_enu: Vector,
-                 is_true: bool = False) -> None:
+    def odometry(self, time_ns: int, position: Vector, velocity_enu: Vector, is_true: bool = False,
+                 orientation: Callable[[], tuple[float, float, float, float]] | None = None,
+                 ) -> None:
         """Take in where the vehicle is and how it moves.
 
         Parameters
@@ -250,6 +267,9 @@ class SeededAir:
             Velocity over the ground, m/s.
         is_true : bool, optional
             Whether that is where the vehicle really is, not what it believes.
+        orientation : callable, optional
+            Returns its attitude, a quaternion x, y, z, w from forward-left-up to ENU; asked for
+            the rates of a gust only.
 
         Raises
         ------
@@ -267,7 +287,8 @@ class SeededAir:
                              f'within {MAX_GROUND_SPEED:g} m/s')
         if self._odometry and time_ns < self._odometry[-1].time_ns:
             self._odometry.clear()  # its clock went back
-        self._odometry.append(_Odometry(time_ns, position, velocity_enu, is_true))
+        self._odometry.append(_Odometry(
+            time_ns, position, velocity_enu, is_true, orientation))
 
     def advance(self, time_ns: int) -> Advanced:
         """Take in the clock, and step the ticks it has reached.
@@ -298,6 +319,7 @@ class SeededAir:
             self._restarted_at, self.armed_at = 0.0, None
             while self._odometry and self._odometry[-1].time_ns > time_ns + _ODOMETRY_AGE_NS:
                 self._odometry.pop()
+        self._offset = self._shared.join(self._rank, step.tick * TICK_S)
         self._record(self._begin(self._moment(step.tick, self._odometry_of(step.tick))))
         return Advanced(self._newest, restarted=back)
 
@@ -315,7 +337,7 @@ class SeededAir:
         return Moment(
             tick, (self.grid.origin_ns + tick * TICK_NS) * 1e-9, sample.position, sample.is_true,
             sample.position[2] - self.settings.ground_height, sample.velocity_enu, self.armed_at,
-            self._restarted_at)
+            self._restarted_at, sample.time_ns * 1e-9, sample.orientation, self._offset)
 
     def _conditions(self, at: Moment) -> Conditions:
         mean = self._mean_source.at(at)
@@ -327,7 +349,13 @@ class SeededAir:
         gust, ground = self._gust_enu, at.velocity
         return Conditions(at, mean, math.sqrt(
             (mean.enu[0] + gust[0] - ground[0])**2 + (mean.enu[1] + gust[1] - ground[1])**2
-            + (mean.enu[2] + gust[2] - ground[2])**2))
+            + (mean.enu[2] + gust[2] - ground[2])**2), self._near_ground(at, mean))
+
+    def _near_ground(self, at: Moment, mean: MeanWind) -> MeanWind:
+        """Return the mean wind at 20 ft, which the standards go by."""
+        if isinstance(self._mean_source, ConstantMeanWind) or self.settings.air[0] == 'first_order':
+            return mean
+        return self._mean_source.at(at._replace(height=_20_FT_M))
 
     def _record(self, now: Conditions) -> None:
         at, mean = now.at, now.mean
@@ -341,7 +369,9 @@ class SeededAir:
             at=at, time_ns=self.grid.origin_ns + at.tick * TICK_NS, draws=self._turbulence.draws,
             airspeed=now.airspeed, mean=mean, gust=gust, rates=(scale * p, scale * q, scale * r),
             gust_enu=gust_enu(gust, mean.from_deg), discrete_enu=self._discrete_enu,
-            sim_wind=sim_wind(mean.speed, mean.from_deg, gust, mean.up))
+            sim_wind=sim_wind(mean.speed, mean.from_deg, gust, mean.up),
+            asked=(self._turbulence.asked if isinstance(self._turbulence, FieldTurbulence)
+                   else None))
         self._newest = newest
         self._gust_enu = newest.gust_enu
         wind = newest.sim_wind

@@ -7,8 +7,17 @@ from dataclasses import dataclass, fields
 
 from dryden_wind_ros.gusts.conditions import MeanWind
 from dryden_wind_ros.gusts.dryden import MAX_SCALE, METHODS
+from dryden_wind_ros.gusts.field import MAX_LIFE, MAX_MODES
+from dryden_wind_ros.gusts.scales import exceedance
+from dryden_wind_ros.gusts.standard import MAX_SPAN
+from dryden_wind_ros.gusts.theory import SPECTRA
 
-GUSTS = ('off', 'dryden', 'sitl')
+GUSTS = ('off', 'dryden', 'field', 'sitl')
+MODELS = {'first_order': '', 'mil_f_8785c': 'MIL-F-8785C', 'mil_hdbk_1797b': 'MIL-HDBK-1797B'}
+"""Models of ``gusts: dryden``, and the standards that they are."""
+
+MIN_FIELD_MODES = 64
+MAX_LEAD = 0.5
 PROFILES = ('uniform', 'sitl')
 MAX_MEAN_WIND = 60.0
 MAX_UPDRAFT = 20.0
@@ -27,10 +36,25 @@ class AirSettings:
         Where it comes from, degrees.
     mean_up : float
         Updraft, m/s, -20..20.
-    gusts : {'off', 'dryden', 'sitl'}
-        No gusts, this model's, or SITL's own turbulence.
+    gusts : {'off', 'dryden', 'field', 'sitl'}
+        No gusts, those of a model of one vehicle, those of a field that all vehicles share, or
+        SITL's own turbulence.
+    model : {'first_order', 'mil_f_8785c', 'mil_hdbk_1797b'}
+        Which model of one vehicle.
     method : {'exact', 'euler'}
-        Update of the model.
+        Update of the first-order model.
+    severity : str
+        Strength above 1000 ft, of the standards and of the field: a name or a probability.
+    span : float
+        Wing span for the rates of the gust, of the standards and of the field, m; 0: none.
+    field_spectrum : {'dryden', 'von_karman'}
+        Of the field.
+    field_modes : int
+        Fourier modes of the field, 64 to 65536.
+    field_life : float
+        How fast the field changes while it drifts, 0 (frozen) to 5.
+    field_lead : float
+        How long after a tick SITL feels its wind, s, 0 to 0.5: the field is asked for then.
     scale : float
         Factor on the gust, above 0, at most 5.
     seed : int
@@ -50,7 +74,14 @@ class AirSettings:
     mean_from_deg: float = 270.0
     mean_up: float = 0.0
     gusts: str = 'dryden'
+    model: str = 'first_order'
     method: str = 'exact'
+    severity: str = 'light'
+    span: float = 0.0
+    field_spectrum: str = 'dryden'
+    field_modes: int = 4096
+    field_life: float = 0.5
+    field_lead: float = 0.06
     scale: float = 1.0
     seed: int = 1
     profile: str = 'uniform'
@@ -64,7 +95,16 @@ class AirSettings:
         _within('mean_speed', self.mean_speed, 0.0, MAX_MEAN_WIND, 'm/s')
         _within('mean_up', self.mean_up, -MAX_UPDRAFT, MAX_UPDRAFT, 'm/s')
         _one_of('gusts', self.gusts, GUSTS)
+        _one_of('model', self.model, tuple(MODELS))
         _one_of('method', self.method, METHODS)
+        exceedance(self.severity)
+        _within('span', self.span, 0.0, MAX_SPAN, 'm')
+        _one_of('field.spectrum', self.field_spectrum, SPECTRA)
+        if not MIN_FIELD_MODES <= self.field_modes <= MAX_MODES:
+            raise ValueError(f'field.modes is {self.field_modes}; it must be from '
+                             f'{MIN_FIELD_MODES} to {MAX_MODES}')
+        _within('field.life', self.field_life, 0.0, MAX_LIFE, '')
+        _within('field.lead', self.field_lead, 0.0, MAX_LEAD, 's')
         _one_of('profile', self.profile, PROFILES)
         if not 0.0 < self.scale <= MAX_SCALE:
             raise ValueError(f'scale is {self.scale:g}; it must be above 0 and at most '
@@ -82,12 +122,17 @@ class AirSettings:
     @property
     def blows(self) -> bool:
         """Whether gusts of this package blow, not none or SITL's own."""
-        return self.gusts == 'dryden'
+        return self.gusts in ('dryden', 'field')
 
     @property
     def air(self) -> tuple[object, ...]:
         """What the air is made from: when one of these changes, it begins anew."""
-        return self.seed, self.method
+        if self.gusts == 'field':
+            return ('field', self.seed, self.field_spectrum, self.field_modes, self.field_life,
+                    self.field_lead, self.severity, self.span)
+        if self.model == 'first_order':
+            return self.model, self.seed, self.method
+        return self.model, self.seed, self.severity, self.span
 
     @property
     def turbulence(self) -> float:
@@ -101,7 +146,8 @@ class AirSettings:
 
 def _within(name: str, value: float, low: float, high: float, unit: str) -> None:
     if not low <= value <= high:
-        raise ValueError(f'{name} is {value:g} {unit}; it must be from {low:g} to {high:g} {unit}')
+        unit = f' {unit}' if unit else ''
+        raise ValueError(f'{name} is {value:g}{unit}; it must be from {low:g} to {high:g}{unit}')
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

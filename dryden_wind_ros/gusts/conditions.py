@@ -12,6 +12,7 @@ clock of its own: a new kind of wind is a class with these few methods.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from dryden_wind_ros.gusts.dryden import TurbulenceScales
@@ -67,6 +68,12 @@ class Moment(NamedTuple):
         Simulated time at which the vehicle was armed, s; None while it is not known to be.
     restarted_at : float
         Simulated time at which the air was last begun anew on request, s; 0: at boot.
+    sampled_at : float
+        Simulated time that the position belongs to, s.
+    orientation : callable or None
+        Returns the attitude as a quaternion x, y, z, w from forward-left-up to ENU.
+    offset : float
+        Common time of a fleet less the vehicle's own, s.
     """
 
     tick: int
@@ -77,6 +84,9 @@ class Moment(NamedTuple):
     velocity: Vector
     armed_at: float | None
     restarted_at: float
+    sampled_at: float = 0.0
+    orientation: Callable[[], tuple[float, float, float, float]] | None = None
+    offset: float = 0.0
 
 
 class Conditions(NamedTuple):
@@ -90,11 +100,14 @@ class Conditions(NamedTuple):
         The mean wind there.
     airspeed : float
         Speed of the vehicle through the air, m/s.
+    mean_20ft : MeanWind
+        The mean wind below or above it, 20 ft over the ground: what the standards go by.
     """
 
     at: Moment
     mean: MeanWind
     airspeed: float
+    mean_20ft: MeanWind
 
 
 class MeanWindSource(Protocol):
@@ -119,7 +132,7 @@ class Turbulence(Protocol):
 
     @property
     def draws(self) -> int:
-        """How many triples of the seed's stream were used up."""
+        """How many triples of the seed's stream were used up (fives, of the standards)."""
 
     def begin(self, now: Conditions) -> None:
         """Begin the seed's air anew at a tick; it blows there as it does at the start."""

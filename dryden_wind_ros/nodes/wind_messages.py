@@ -31,6 +31,9 @@ def fill_state(state: Any, air: SeededAir, tick: AirTick, tick_rate: float) -> A
     state.tick, state.t, state.draws = tick.tick, tick.time_ns * 1e-9, tick.draws
     state.clock_origin = air.grid.origin_ns * 1e-9
     state.gusts, state.method, state.profile = settings.gusts, settings.method, settings.profile
+    state.model, state.severity, state.span = settings.model, settings.severity, settings.span
+    state.field_spectrum, state.field_modes = settings.field_spectrum, settings.field_modes
+    state.field_life = settings.field_life
     state.seed, state.scale = settings.seed, settings.scale
     state.mean_wind_speed, state.mean_wind_up = tick.mean.speed, tick.mean.up
     state.mean_wind_from_deg = wrap_360(tick.mean.from_deg)
@@ -38,7 +41,11 @@ def fill_state(state: Any, air: SeededAir, tick: AirTick, tick_rate: float) -> A
     state.origin_latitude = state.origin_longitude = state.origin_altitude = math.nan
     state.position = point(at.position)
     state.position_is_true = at.position_is_true
-    state.air_time = at.time
+    state.air_time, state.time_offset = at.time + at.offset, at.offset
+    asked = tick.asked
+    if asked is not None:
+        state.position, state.air_time = point(asked.position), asked.air_time
+        state.drift, state.age = vector(asked.drift), asked.age
     state.height, state.airspeed = tick.height, tick.airspeed
     state.u, state.v, state.w = tick.gust
     state.rates, state.discrete = vector(tick.rates), vector(tick.discrete_enu)

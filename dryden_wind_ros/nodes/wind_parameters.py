@@ -7,14 +7,20 @@ from typing import Any
 
 from dryden_wind_ros.gusts.air_settings import (
     GUSTS,
+    MAX_LEAD,
     MAX_MEAN_WIND,
     MAX_SEED,
     MAX_UPDRAFT,
+    MIN_FIELD_MODES,
+    MODELS,
     PROFILES,
     AirSettings,
 )
 from dryden_wind_ros.gusts.dryden import MAX_SCALE, METHODS
+from dryden_wind_ros.gusts.field import MAX_LIFE, MAX_MODES
 from dryden_wind_ros.gusts.frames import wrap_360
+from dryden_wind_ros.gusts.standard import MAX_SPAN
+from dryden_wind_ros.gusts.theory import SPECTRA
 from dryden_wind_ros.nodes.common import Parameter
 
 PARAMETERS = (
@@ -25,11 +31,32 @@ PARAMETERS = (
     Parameter('mean_wind.up', 0.0, 'Steady updraft, m/s, positive up.',
               low=-MAX_UPDRAFT, high=MAX_UPDRAFT),
     Parameter('gusts', 'dryden',
-              "'dryden': seeded gusts of this node; 'off': a steady wind; 'sitl': SITL's own "
+              "'dryden': seeded gusts of a model, for this vehicle; 'field': one seeded air for "
+              "all vehicles, by place and time; 'off': a steady wind; 'sitl': SITL's own "
               'turbulence, SIM_WIND_TURB = 0.1 x mean wind x scale.', choices=GUSTS),
+    Parameter('model', 'first_order',
+              "Of gusts 'dryden': 'first_order', as docs/model.md has it, to 1000 ft; "
+              "'mil_f_8785c' and 'mil_hdbk_1797b', the standards' own, to 80 000 ft. A change "
+              'restarts the air.', choices=tuple(MODELS)),
     Parameter('method', 'exact',
-              "Update of the gust model: 'exact' has the right strength at any step; 'euler' "
-              'repeats runs of older code. A change restarts the air.', choices=METHODS),
+              "Update of the first-order model: 'exact' has the right strength at any step; "
+              "'euler' repeats runs of older code. A change restarts the air.", choices=METHODS),
+    Parameter('severity', 'light',
+              "Turbulence above 1000 ft, of the standards' models and of the field: 'light', "
+              "'moderate', 'severe', or a probability of exceedance from 1e-6 to 0.2, as text. A "
+              'change restarts the air.'),
+    Parameter('span', 0.0,
+              "Wing span for the rates of the gust, m, of the standards' models and of the field; "
+              '0: no rates. A change restarts the air.', low=0.0, high=MAX_SPAN),
+    Parameter('field.spectrum', 'dryden', "Of gusts 'field': its spectrum.", choices=SPECTRA),
+    Parameter('field.modes', 4096, "Of gusts 'field': how many Fourier modes; the cost is in "
+              'proportion.', low=MIN_FIELD_MODES, high=MAX_MODES),
+    Parameter('field.life', 0.5, "Of gusts 'field': how fast it changes while it drifts; 0: "
+              'frozen.', low=0.0, high=MAX_LIFE),
+    Parameter('field.lead', 0.06,
+              'How long after its tick SITL feels a wind, s: the field is asked for then, where '
+              'the vehicle will be. 0: at the tick, where it was last heard.',
+              low=0.0, high=MAX_LEAD),
     Parameter('scale', 1.0, 'Factor on the gust, not on the mean wind.',
               low=0.0, high=MAX_SCALE, above_low=True),
     Parameter('seed', 1, 'Seed of the random draws: the same seed meets the same gusts again. '
@@ -50,7 +77,10 @@ def settings_of(values: Mapping[str, Any]) -> AirSettings:
     """Return the settings that values of `PARAMETERS` ask for; ValueError where one is wrong."""
     return AirSettings(
         mean_speed=values['mean_wind.speed'], mean_from_deg=values['mean_wind.from_direction'],
-        mean_up=values['mean_wind.up'], gusts=values['gusts'], method=values['method'],
+        mean_up=values['mean_wind.up'], gusts=values['gusts'], model=values['model'],
+        method=values['method'], severity=values['severity'], span=values['span'],
+        field_spectrum=values['field.spectrum'], field_modes=values['field.modes'],
+        field_life=values['field.life'], field_lead=values['field.lead'],
         scale=values['scale'], seed=values['seed'], profile=values['profile'],
         ground_height=values['ground_height'])
 
@@ -64,5 +94,8 @@ def in_words(settings: AirSettings) -> str:
         return f'{wind}, no gusts'
     if settings.gusts == 'sitl':
         return f"{wind}, SITL's own turbulence of {settings.turbulence:g} m/s"
-    return (f'{wind}, Dryden gusts (seed {settings.seed}, {settings.method}, '
-            f'scale {settings.scale:g})')
+    if settings.gusts == 'field':
+        return (f'{wind}, gusts of the field (seed {settings.seed}, {settings.field_spectrum}, '
+                f'{settings.field_modes} modes, scale {settings.scale:g})')
+    how = MODELS[settings.model] or settings.method
+    return f'{wind}, Dryden gusts (seed {settings.seed}, {how}, scale {settings.scale:g})'

@@ -1,0 +1,131 @@
+"""What the vehicles of a fleet have in common where they fly in one field: its time and its drift.
+
+SITLs boot at different times. The first vehicle heard gives the common time; the others' offsets to
+it are measured when they are first heard, and kept. A vehicle that comes back after a restart is
+measured anew: it meets the air that it would have met, and the others' air does not jump.
+
+The drift is the integral of the mean wind over the common time, the age that of sigma / L. One
+vehicle, the first that lives, integrates; the others look up what it was at their own time.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from typing import NamedTuple
+
+from dryden_wind_ros.gusts.frames import Vector
+from dryden_wind_ros.gusts.tick_grid import TICK_S
+
+_SILENT_S = 1.0
+_KNOTS = 4096
+
+
+class Drifted(NamedTuple):
+    """How far the air has come.
+
+    Attributes
+    ----------
+    drift : tuple of float, shape (3,)
+        ENU, m, since air time 0.
+    age : float
+        Turnover times since air time 0.
+    """
+
+    drift: Vector
+    age: float
+
+
+class _Knot(NamedTuple):
+    time: float
+    drift: Vector
+    age: float
+    velocity: Vector
+    rate: float
+
+    def at(self, time: float) -> Drifted:
+        dt = time - self.time
+        (x, y, z), (u, v, w) = self.drift, self.velocity
+        return Drifted((x + u * dt, y + v * dt, z + w * dt), self.age + self.rate * dt)
+
+
+class SharedAir:
+    """Common time and drift of the air that several vehicles, or one, fly in.
+
+    Parameters
+    ----------
+    own_clocks : bool, optional
+        Whether each vehicle counts its time from its own boot. Where one clock drives all, times
+        are common as they are.
+
+    Notes
+    -----
+    May be used from several threads.
+    """
+
+    def __init__(self, own_clocks: bool = True) -> None:
+        self._own_clocks = own_clocks
+        self._lock = threading.Lock()
+        self._newest: dict[int, float] = {}
+        self._knots: list[_Knot] = []
+        self._leader = -1
+        self._led_at = 0.0
+
+    def join(self, rank: int, time: float) -> float:
+        """Take note of a vehicle that begins, or begins anew; return its offset to the common time.
+
+        Parameters
+        ----------
+        rank : int
+            Which vehicle; the lowest that lives integrates the drift.
+        time : float
+            Its own time, s.
+
+        Returns
+        -------
+        float
+            Common time less its own, s, a whole number of ticks.
+        """
+        with self._lock:
+            others = [newest for other, newest in self._newest.items() if other != rank]
+            if not self._own_clocks or not others:
+                # Alone, or timed by everybody's clock: the air begins with it, also once more.
+                if not others:
+                    self._knots.clear()
+                self._newest[rank] = time
+                return 0.0
+            offset = round((max(others) - time) / TICK_S) * TICK_S
+            self._newest[rank] = time + offset
+            return offset
+
+    def at(self, rank: int, time: float, velocity: Vector, rate: float) -> Drifted:
+        """Return how far the air has come at a common time.
+
+        Parameters
+        ----------
+        rank : int
+            Who asks.
+        time : float
+            Common time, s.
+        velocity : tuple of float, shape (3,)
+            Mean wind that moves the air, ENU, m/s: counts from here on, if this one integrates. At
+            first it is taken to have held since time 0.
+        rate : float
+            Turnover times a second, in the same way.
+        """
+        with self._lock:
+            self._newest[rank] = time
+            knots = self._knots
+            if not knots:
+                knots.append(_Knot(0.0, (0.0, 0.0, 0.0), 0.0, velocity, rate))
+                self._leader, self._led_at = rank, time
+            if rank <= self._leader or abs(time - self._led_at) > _SILENT_S:
+                self._leader, self._led_at = rank, time
+                last = knots[-1]
+                if (velocity, rate) != (last.velocity, last.rate) and time >= last.time:
+                    # The wind of the tick before held until it.
+                    since = max(last.time, time - TICK_S)
+                    knots.append(_Knot(since, *last.at(since), velocity, rate))
+                    del knots[:-_KNOTS]
+            place = bisect_right(knots, time, key=lambda knot: knot.time)
+            return knots[max(place - 1, 0)].at(time)
