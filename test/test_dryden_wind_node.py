@@ -172,7 +172,7 @@ def test_a_refused_parameter_names_value_and_range_and_changes_nothing(make_benc
     for values, named in (
             ({'mean_wind__speed': 75.0, 'seed': 9}, ['mean_wind.speed', '75', '60']),
             ({'mean_wind__speed': math.nan}, ['mean_wind.speed', 'nan', '60']),
-            ({'gusts': 'strong'}, ['gusts', 'strong', 'off, dryden, sitl']),
+            ({'gusts': 'strong'}, ['gusts', 'strong', 'off, dryden, field, sitl']),
             ({'method': 'rk4'}, ['method', 'rk4', 'exact, euler']),
             ({'seed': 1.5}, ['seed', '1.5', 'whole number']),
             ({'seed': -1}, ['seed', '-1', '0']),

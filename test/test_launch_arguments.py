@@ -2,7 +2,7 @@
 
 import pytest
 
-from dryden_wind_ros.gusts.air_settings import AirSettings
+from dryden_wind_ros.nodes.wind_parameters import PARAMETERS, settings_of
 from dryden_wind_ros.tools.launch_arguments import (
     WIND,
     LaunchArgumentError,
@@ -12,6 +12,7 @@ from dryden_wind_ros.tools.launch_arguments import (
     wind_parameters,
 )
 
+DEFAULTS = {row.name: row.default for row in PARAMETERS}
 NOTHING = dict.fromkeys(WIND, '')
 
 
@@ -38,7 +39,8 @@ def test_every_argument_is_described_and_its_choices_are_those_of_the_air():
     for name, details in arguments.items():
         assert details['description']
         for choice in details.get('choices', [''])[1:]:
-            AirSettings(**{name: choice})  # raises for an unknown one
+            # Raises for an unknown one.
+            settings_of({**DEFAULTS, WIND[name][0]: choice})
     assert number('instance', '3', int) == 3
 
 

@@ -11,15 +11,31 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dryden_wind_ros.gusts.air_settings import MAX_MEAN_WIND, MAX_SEED, MAX_UPDRAFT
+from dryden_wind_ros.gusts.air_settings import (
+    GUSTS,
+    MAX_MEAN_WIND,
+    MAX_SEED,
+    MAX_UPDRAFT,
+    MIN_FIELD_MODES,
+    MODELS,
+)
 from dryden_wind_ros.gusts.dryden import MAX_SCALE
+from dryden_wind_ros.gusts.field import MAX_LIFE, MAX_MODES
+from dryden_wind_ros.gusts.standard import MAX_SPAN
+from dryden_wind_ros.gusts.theory import SPECTRA
 
 WIND: Mapping[str, tuple[str, type]] = {
     'mean_wind_speed': ('mean_wind.speed', float),
     'mean_wind_from': ('mean_wind.from_direction', float),
     'mean_wind_up': ('mean_wind.up', float),
     'gusts': ('gusts', str),
+    'model': ('model', str),
     'method': ('method', str),
+    'severity': ('severity', str),
+    'span': ('span', float),
+    'field_spectrum': ('field.spectrum', str),
+    'field_modes': ('field.modes', int),
+    'field_life': ('field.life', float),
     'scale': ('scale', float),
     'seed': ('seed', int),
     'profile': ('profile', str),
@@ -32,6 +48,9 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     'mean_wind_speed': (0.0, MAX_MEAN_WIND),
     'mean_wind_from': (-360.0, 360.0),
     'mean_wind_up': (-MAX_UPDRAFT, MAX_UPDRAFT),
+    'span': (0.0, MAX_SPAN),
+    'field_modes': (MIN_FIELD_MODES, MAX_MODES),
+    'field_life': (0.0, MAX_LIFE),
     'scale': (0.0, MAX_SCALE),
     'seed': (0, MAX_SEED),
     'instance': (0, 999),
@@ -43,15 +62,24 @@ _DESCRIPTIONS = {
     'mean_wind_from': 'Where the mean wind comes from, degrees true: 270 is a west wind, which '
                       'blows towards the east.',
     'mean_wind_up': 'Updraft, m/s, -20 to 20, positive up.',
-    'gusts': "Gusts: seeded Dryden gusts, none, or SITL's own.",
-    'method': 'Update of the gust model.',
+    'gusts': "Gusts: seeded ones of a model, one seeded air for all vehicles, none, or SITL's own.",
+    'model': "Model of the gusts: first order, or one of the standards'.",
+    'method': 'Update of the first-order model.',
+    'severity': 'Turbulence above 1000 ft: light, moderate, severe, or a probability of '
+                'exceedance.',
+    'span': 'Wing span for the rates of the gust, m; 0: none.',
+    'field_spectrum': 'Spectrum of the field (gusts:=field).',
+    'field_modes': 'Fourier modes of the field.',
+    'field_life': 'How fast the field changes while it drifts, 0 (frozen) to 5.',
     'scale': 'Factor on the gust, above 0, at most 5.',
     'seed': 'Seed of the gusts, a whole number from 0.',
     'profile': 'Mean wind by height: the same everywhere, or as SITL has it.',
     'scenario': 'Scenario file (YAML) or bag: how the mean wind changes, and discrete gusts.',
 }
 _CHOICES = {
-    'gusts': ['off', 'dryden', 'sitl'],
+    'gusts': list(GUSTS),
+    'model': list(MODELS),
+    'field_spectrum': list(SPECTRA),
     'method': ['exact', 'euler'],
     'profile': ['uniform', 'sitl'],
 }

@@ -290,8 +290,12 @@ def _settings(state: Any) -> str:
         return 'no gusts'
     if state.gusts == 'sitl':
         return "SITL's own turbulence"
-    text = f'dryden  seed {state.seed}'
-    if state.method != 'exact':
+    text = f'{state.gusts}  seed {state.seed}'
+    if state.gusts == 'field':
+        text += '' if state.field_spectrum in ('', 'dryden') else f'  {state.field_spectrum}'
+    elif state.model not in ('', 'first_order'):
+        text += f'  {state.model}'
+    elif state.method != 'exact':
         text += f'  {state.method}'
     return text if state.scale == 1.0 else f'{text}  ×{state.scale:g}'
 
