@@ -202,12 +202,38 @@ def test_a_wind_that_is_none_is_refused_and_the_one_before_stays(tmp_path):
         process.end()
 
 
+def test_a_killed_wind_node_leaves_the_mean_wind_and_a_lost_vehicle_an_exit_code(tmp_path):
+    with Emulator('--speedup', '5', '--flight', 'hover', *AS_THE_USER_LEFT_IT) as emulator, \
+            Probe(emulator) as probe, Listener() as listener, \
+            bridge(f'connection:={emulator.connection}', 'publish_clock:=true', 'gust_timeout:=1',
+                   f'state_dir:={tmp_path}') as process, \
+            Process(['-m', 'dryden_wind_ros.nodes.dryden_wind', '--ros-args', '-r', '__ns:=/v',
+                     '-p', 'mean_wind.speed:=8.0', '-p', 'mean_wind.from_direction:=200.0']) as air:
+        listener.wait(lambda: abs(probe.read('SIM_WIND_SPD') - 8.0) > 0.05
+                      and probe.read('SIM_WIND_TC') < 0.2, 30, 'gusts in SITL')
+        air.process.kill()
+        process.wait_for('The gust is taken away; the mean wind of 8.0 m/s from 200 deg stays')
+        listener.wait(lambda: probe.read('SIM_WIND_SPD') == pytest.approx(8.0, abs=1e-3), 10,
+                      'the mean wind in SITL')
+        assert probe.read('SIM_WIND_DIR') == pytest.approx(200.0, abs=0.01)
+        assert probe.read('SIM_WIND_DIR_Z') == pytest.approx(0.0, abs=0.01)
+        listener.wait(lambda: 'no sim_wind for' in str(listener.entry('wind parameters')), 10,
+                      'the missing winds in diagnostics')
+        assert listener.entry('wind parameters').level == b'\1'
+        emulator.kill()
+        process.wait_for('connection lost')
+        assert process.end() == 1
+        assert '(no vehicle there); the values found are kept in' in process.text
+        assert 'SIM_WIND_SPD 3.25' in process.text.split('could not put everything back')[1]
+
+
 @pytest.mark.parametrize(('parameter', 'words'), [
     ('connection:=tcp:127.0.0.1', "connection 'tcp:127.0.0.1': host:port is needed"),
     ('connection:=tcp:192.0.2.1:5762', "parameter 'allow_remote'"),
     ('source_system:=255', 'source_system is 255'),
     ('system_id:=256', 'system_id is 256'),
     ('sim_wind_tc:=0.05', 'sim_wind_tc is 0.05'),
+    ('found_in:=port', "found_in is 'port'; it must be one of auto, vehicle, file"),
     ('odometry_rate:=.nan', 'odometry_rate is nan')])
 def test_a_bad_parameter_ends_it_with_one_message(parameter, words):
     with bridge(parameter) as process:

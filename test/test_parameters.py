@@ -8,8 +8,6 @@ import os
 import signal
 import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,76 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from support import wait_until
+from support.served import AS_THE_USER_LEFT_IT, FLYING, USERS, environment, files, served
 from support.vehicle import Emulator, Probe, Process, free_instance
 
 from dryden_wind_ros.gusts.frames import from_direction
 from dryden_wind_ros.gusts.sitl_wind import sitl_wind_enu
 from dryden_wind_ros.sitl.connection import parse_connection
-from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.parameter_reader import validate_name, validate_value
 from dryden_wind_ros.sitl.parameters import Phase
-from dryden_wind_ros.sitl.session import Session, SessionSettings
 from dryden_wind_ros.sitl.sim_wind import Wind
 from dryden_wind_ros.sitl.state_file import StateFile, state_directory, vehicle_key
-
-#: As the user left them; none is a default of SITL's, none is anything that we write.
-USERS = {'SIM_WIND_SPD': 3.25, 'SIM_WIND_DIR': 77.0, 'SIM_WIND_DIR_Z': -2.5,
-         'SIM_WIND_TURB': 0.75, 'SIM_WIND_TC': 4.0, 'SIM_WIND_T': 2.0}
-AS_THE_USER_LEFT_IT = [option for name, value in USERS.items()
-                       for option in ('--param', f'{name}={value}')]
-FLYING = ['--flight', 'hover']
-
-
-class Served:
-    """A session served by its own thread, and everything it said."""
-
-    def __init__(self, session: Session, events: list) -> None:
-        self.session = session
-        self.events = events
-
-    @property
-    def text(self) -> str:
-        return '\n'.join(f'{event.level.name} {event.text}' for event in self.events)
-
-    @property
-    def status(self):
-        return self.session.status()[1]
-
-    def wait_phase(self, phase: Phase, timeout: float = 20.0) -> None:
-        wait_until(lambda: self.status.phase is phase, timeout,
-                   f'{phase}; it is {self.status}; it said: {self.text}')
-
-    def wait_said(self, words: str, timeout: float = 20.0) -> None:
-        wait_until(lambda: words in self.text, timeout, f'{words!r}; it said: {self.text}')
-
-    def wait_steady(self, timeout: float = 20.0) -> None:
-        wait_until(lambda: self.status.phase is Phase.WRITING and not self.status.unconfirmed,
-                   timeout, f'everything to be confirmed; it said: {self.text}')
-
-
-@contextmanager
-def served(connection: str, state_dir: Path, restore: bool = True, on_tick=None,
-           **settings) -> Iterator[Served]:
-    events, errors = [], []
-    loop = LinkLoop(errors.append)
-    session = Session(parse_connection(connection),
-                      SessionSettings(state_dir=str(state_dir), **settings),
-                      on_event=events.append, on_tick=on_tick, on_odometry=lambda sample: None)
-    loop.start()
-    session.start(loop)
-    try:
-        yield Served(session, events)
-    finally:
-        if restore:
-            session.begin_restore()
-            session.wait_restored()
-        loop.stop()
-    assert not errors
-
-
-def files(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.glob('*') if path.suffix != '.lock')
-
 
 # -- one bridge, one vehicle
 
@@ -115,7 +53,7 @@ def test_found_set_confirmed_and_put_back(tmp_path, options):
             [name] = files(tmp_path)
             assert json.loads((tmp_path / name).read_text())['found'] == pytest.approx(USERS)
             begun = time.monotonic()
-        assert time.monotonic() - begun < 2.0
+        assert time.monotonic() - begun < 8.0
         assert 'put back and confirmed' in one.text
         assert probe.wind() == pytest.approx(USERS)
         assert files(tmp_path) == []
@@ -344,7 +282,9 @@ def test_a_vehicle_that_is_gone_at_the_end_leaves_its_file(tmp_path):
             emulator.kill()
             one.wait_phase(Phase.NO_VEHICLE)
             begun = time.monotonic()
-        assert time.monotonic() - begun < 2.5
+        assert time.monotonic() - begun < 8.0
+        assert not one.session.parameters.restored
+        assert one.session.left.endswith('(no vehicle there)')
         assert 'the values found are kept in' in one.text
         assert len(files(tmp_path)) == 1
 
@@ -371,10 +311,6 @@ def test_a_directory_that_cannot_be_used_stops_writing_and_says_how_to_go_on(tmp
         assert one.status.sent == 0
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, 'PYTHONPATH': os.pathsep.join(
-        [str(Path(__file__).parent), str(Path(__file__).parent.parent),
-         os.environ.get('PYTHONPATH', '')])}
 
 
 # -- names, values, winds

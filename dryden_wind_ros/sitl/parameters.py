@@ -37,7 +37,7 @@ _LOOK_AGAIN_S = 10.0
 #: Without a gust_timeout, missing winds are told after so long, s.
 _SAY_AFTER_S = 5.0
 #: At the end a vehicle may be gone so long, be silent so long, and show no progress so long, s.
-_GONE_S, _SILENT_S, _STUCK_S = 1.8, 4.0, 8.0
+_GONE_S, _SILENT_S, _STUCK_S = 1.8, 5.0, 8.0
 
 
 class Phase(enum.Enum):
@@ -430,7 +430,8 @@ class WindParameters:
         """End without waiting longer; what is not confirmed stays in the state file."""
         if self.finished:
             return
-        if not self._owner.must_restore:
+        unread = self.phase is Phase.READING and self._owner.kept
+        if not self._owner.must_restore and not unread:
             self._over()
         else:
             self._give_up({
