@@ -78,6 +78,7 @@ def _start(context):
     nodes = Node(
         package=PACKAGE, executable='wind_fleet', output='screen', emulate_tty=True,
         respawn=respawn, respawn_delay=2.0, parameters=[str(params_file)],
+        sigterm_timeout=str(launch_vehicles.FLEET_PUT_BACK_S),
         ros_arguments=['--log-level', given('log_level'), *_for_the_fleet(parameters),
                        '-r', f'wind_fleet:clock:={given("clock_topic")}'])
     actions = [LogInfo(msg=warning) for warning in misspelt(
@@ -86,7 +87,7 @@ def _start(context):
         actions += launch_vehicles.held(
             launch_vehicles.embedded(_first_of_all(vehicles), len(vehicles),
                                      shlex.split(given('emulator_arguments'))),
-            'vehicles', until=None if respawn else nodes)
+            'vehicles', nodes, respawn, launch_vehicles.FLEET_PUT_BACK_S)
     actions.append(nodes)
     if not respawn:
         actions.append(launch_vehicles.ends_with(nodes, 'the fleet process'))

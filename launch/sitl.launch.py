@@ -90,7 +90,8 @@ def _start(context):
     wind = Node(executable='dryden_wind', name='dryden_wind',
                 parameters=[str(params_file), wind_overrides], **common)
     bridge = Node(executable='mavlink_bridge', name='mavlink_bridge',
-                  parameters=[str(params_file), bridge_overrides], **common)
+                  parameters=[str(params_file), bridge_overrides],
+                  sigterm_timeout=str(launch_vehicles.PUT_BACK_S), **common)
     vehicle_command = None
     if emulated:
         vehicle_command = launch_vehicles.embedded(
@@ -101,7 +102,7 @@ def _start(context):
         context.launch_configurations, (argument.name for argument in _arguments()))]
     if vehicle_command:
         actions += launch_vehicles.held(
-            vehicle_command, 'vehicle', until=None if respawn else bridge)
+            vehicle_command, 'vehicle', bridge, respawn, launch_vehicles.PUT_BACK_S)
     actions += [wind, bridge]
     if not respawn:
         actions += [launch_vehicles.ends_with(wind, 'the wind node'),

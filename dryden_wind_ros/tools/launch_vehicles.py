@@ -29,6 +29,11 @@ from dryden_wind_ros.tools import recording
 from dryden_wind_ros.tools.launch_arguments import wind_arguments
 
 YES_NO = ('true', 'false')
+PUT_BACK_S = 30
+"""What a bridge may take to put its vehicle back, before launch insists, s. It ends by itself much
+sooner where it makes no progress."""
+FLEET_PUT_BACK_S = 120
+"""The same for a fleet on a busy machine, s."""
 HOVER = '--vehicle copter --drag --flight hover --takeoff-alt 10'
 """With drag fusion: a copter without it never estimates wind."""
 
@@ -89,7 +94,8 @@ def existing_file(name: str, text: str) -> Path:
     return path
 
 
-def held(command: Sequence[str], name: str, until: Any | None) -> list[Any]:
+def held(command: Sequence[str], name: str, until: Any, respawned: bool,
+         patience: int) -> list[Any]:
     """Return actions that run a simulator, end the launch with it, and it after a node.
 
     Parameters
@@ -98,18 +104,25 @@ def held(command: Sequence[str], name: str, until: Any | None) -> list[Any]:
         Its command line.
     name : str
         For the log.
-    until : launch action or None
-        The process that has to leave first; None where it may come back.
+    until : launch action
+        The process that has to leave first.
+    respawned : bool
+        Whether that process is started again when it leaves, except at the end.
+    patience : int
+        How long it may take to leave, s.
     """
     vehicle = ExecuteProcess(
         cmd=[sys.executable, '-m', 'dryden_wind_ros.tools.hold', *command],
-        name=name, output='screen', sigterm_timeout='4')
-    actions = [vehicle, ends_with(vehicle, f'process {name}')]
-    if until is not None:
-        actions.append(RegisterEventHandler(OnProcessExit(target_action=until, on_exit=[
-            EmitEvent(event=SignalProcess(
-                signal_number=signal.SIGTERM, process_matcher=matches_action(vehicle)))])))
-    return actions
+        name=name, output='screen', sigterm_timeout=str(patience + 5))
+
+    def left(_event: Any, context: Any) -> list[Any]:
+        if respawned and not context.is_shutdown:
+            return []
+        return [EmitEvent(event=SignalProcess(
+            signal_number=signal.SIGTERM, process_matcher=matches_action(vehicle)))]
+
+    return [vehicle, ends_with(vehicle, f'process {name}'),
+            RegisterEventHandler(OnProcessExit(target_action=until, on_exit=left))]
 
 
 def embedded(instance: int, count: int, arguments: Sequence[str]) -> list[str]:
