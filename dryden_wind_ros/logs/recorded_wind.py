@@ -29,8 +29,8 @@ SMOOTHING = 10.0
 """Time constant that EKF3's wind is smoothed with unless told otherwise, s."""
 
 SETTLING = 20.0
-"""How long the estimate is left out after it has begun, s: until then it is off by more than 1 to
-4 m/s in the flights that this was measured in."""
+"""How long the estimate is left out after it has begun, s: a plane's was off by 3 to 8 m/s on
+average in the first 5 s of recorded flights, and by about 1 m/s after 20 s."""
 
 BIN = 10.0
 """Height of the layers that a wind by height is averaged over, m."""
