@@ -139,15 +139,15 @@ def errors(flight: Sequence[Moment], noise: float, straight: bool = False) -> li
 
 def within(flight: Sequence[Moment], error: Sequence[float], least: float = 3.0) -> list[float]:
     """Return how long after each step of the wind the error was within ``least`` m/s again, s."""
-    found = []
+    steps: list[tuple[float, int]] = []
     for at in range(1, len(flight)):
         if math.dist(flight[at].flown, flight[at - 1].flown) < 1.0 or (
-                found and flight[at].t - found[-1][0] < 5.0):
+                steps and flight[at].t - steps[-1][0] < 5.0):
             continue
-        found.append((flight[at].t, at))
-    ends = [at for _, at in found[1:]] + [len(flight)]
+        steps.append((flight[at].t, at))
+    ends = [at for _, at in steps[1:]] + [len(flight)]
     return [next((flight[k].t - t for k in range(at + 5, end) if error[k] <= least), math.inf)
-            for (t, at), end in zip(found, ends, strict=True)]
+            for (t, at), end in zip(steps, ends, strict=True)]
 
 
 def plot(flight: Sequence[Moment], curves: Sequence[tuple[str, list[float]]], path: Path) -> None:
