@@ -121,6 +121,25 @@ def test_draws_are_the_gauss_of_the_seed_in_the_order_u_v_w(method):
         expected, rel=1e-12 if method == 'exact' else 1e-4)
 
 
+@pytest.mark.parametrize('dt', [1e-9, 1e-7, 1e-4])
+def test_a_small_step_loses_no_digits(dt):
+    """From rest, the gain of a draw: sqrt(1 - exp(-2 x)) = sqrt(2 x (1 - x + 2/3 x^2 - ...))."""
+    singles, draw = DrydenGust(7), random.Random(7).gauss
+    draws = [draw(0.0, 1.0) for _ in range(3)]
+    fleet = DrydenGustFleet([7])
+    for gusts in (singles, fleet):
+        gusts.step(0.0, 8.0, 10.0, 0.0)
+    scales = low_altitude_scales(10.0, 8.0)
+    expected = []
+    for sigma, length, n in zip(
+            (scales.sigma_u, scales.sigma_v, scales.sigma_w),
+            (scales.length_u, scales.length_v, scales.length_w), draws, strict=True):
+        x = dt * 8.0 / length
+        expected.append(sigma * math.sqrt(2.0 * x * (1.0 - x + 2.0 / 3.0 * x * x)) * n)
+    assert singles.step(dt, 8.0, 10.0, 0.0) == pytest.approx(expected, rel=1e-13)
+    assert fleet.step(dt, 8.0, 10.0, 0.0)[0] == pytest.approx(expected, rel=1e-13)
+
+
 def test_the_first_call_returns_rest():
     assert DrydenGust(7).step(10.0, 8.0, 10.0, 0.0) == (0.0, 0.0, 0.0)
 

@@ -7,3 +7,7 @@ its physics, ``estimator`` its EKF3, ``dead_reckoning`` how far that is off with
 without its socket. ``ports`` are the sockets, ``options`` the command line, and
 :mod:`dryden_wind_ros.emulator.main` runs it all.
 """
+
+from dryden_wind_ros import ending
+
+ending.listen_early('sitl_emulator')

@@ -25,7 +25,6 @@ from __future__ import annotations
 import contextlib
 import heapq
 import selectors
-import signal
 import socket
 import sys
 import threading
@@ -34,6 +33,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
+from dryden_wind_ros import ending
 from dryden_wind_ros.emulator.autopilot import Autopilot, open_truth
 from dryden_wind_ros.emulator.channel import Channel
 from dryden_wind_ros.emulator.config import Home, VehicleConfig
@@ -389,8 +389,8 @@ def main(args: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         parser.error(str(error))
     loop = VehicleLoop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: loop.stop())
+    ending.listen()
+    ending.when_told(loop.stop)
     try:
         for vehicle in vehicles:
             loop.add(vehicle)
@@ -403,6 +403,7 @@ def main(args: Sequence[str] | None = None) -> int:
         return 1
     finally:
         loop.close()
+        ending.leave_alone()
     return 0
 
 

@@ -240,14 +240,15 @@ class DrydenGust:
         power = (0.177 + 0.000823 / 0.3048 * height) ** 0.4
         sigma_u = sigma_w / power
         a_w = dt * speed / height
-        phi_u = math.exp(-a_w * power * power * power)
-        phi_v = phi_u * phi_u  # L_v is half of L_u
-        phi_w = math.exp(-a_w)
-        self._u = u = phi_u * self._u + sigma_u * math.sqrt(1.0 - phi_v) * gauss(0.0, 1.0)
-        self._v = v = (phi_v * self._v
-                       + sigma_u * math.sqrt(1.0 - phi_v * phi_v) * gauss(0.0, 1.0))
-        self._w = w = (phi_w * self._w
-                       + sigma_w * math.sqrt(1.0 - phi_w * phi_w) * gauss(0.0, 1.0))
+        a_u = a_w * power * power * power
+        phi_u = math.exp(-a_u)
+        # phi^2 - 1, of which the digits of 1 - phi * phi would be lost at small steps
+        lost_u, lost_w = math.expm1(-2.0 * a_u), math.expm1(-2.0 * a_w)
+        self._u = u = phi_u * self._u + sigma_u * math.sqrt(-lost_u) * gauss(0.0, 1.0)
+        # L_v is half of L_u: phi_v is phi_u^2
+        self._v = v = (phi_u * phi_u * self._v
+                       + sigma_u * math.sqrt(-lost_u * (2.0 + lost_u)) * gauss(0.0, 1.0))
+        self._w = w = math.exp(-a_w) * self._w + sigma_w * math.sqrt(-lost_w) * gauss(0.0, 1.0)
         return u, v, w
 
     def skip(self, steps: int) -> None:
@@ -397,12 +398,13 @@ def _exact_factors(fn: Any, dt: Any, wind: Any, height: Any, airspeed: Any) -> _
     sigma_w = 0.1 * wind
     sigma_u = sigma_w / power
     a_w = dt * speed / height
-    phi_u = fn.exp(-a_w * power * power * power)
-    phi_v = phi_u * phi_u  # L_v is half of L_u
-    phi_w = fn.exp(-a_w)
-    return ((phi_u, sigma_u * fn.sqrt(1.0 - phi_v)),
-            (phi_v, sigma_u * fn.sqrt(1.0 - phi_v * phi_v)),
-            (phi_w, sigma_w * fn.sqrt(1.0 - phi_w * phi_w)))
+    a_u = a_w * power * power * power
+    phi_u = fn.exp(-a_u)
+    # As in DrydenGust.step
+    lost_u, lost_w = fn.expm1(-2.0 * a_u), fn.expm1(-2.0 * a_w)
+    return ((phi_u, sigma_u * fn.sqrt(-lost_u)),
+            (phi_u * phi_u, sigma_u * fn.sqrt(-lost_u * (2.0 + lost_u))),
+            (fn.exp(-a_w), sigma_w * fn.sqrt(-lost_w)))
 
 
 def _euler_factors(fn: Any, dt: Any, wind: Any, height: Any, airspeed: Any) -> _Factors:

@@ -15,9 +15,7 @@ world really has is published as ``world_wind`` in mode ``wind``.
 from __future__ import annotations
 
 import math
-import signal
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,9 +24,7 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import TwistWithCovarianceStamped, Vector3Stamped
 from rclpy.clock import Clock, ClockType
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 
 from dryden_wind_ros.gazebo import transport
@@ -339,37 +335,9 @@ def _close(node: Node) -> None:
     node.close()
 
 
-def _spin_until(stopping: threading.Event, node: Node) -> None:
-    """Serve the node in a thread, so that a signal finds ROS still there for the last messages."""
-    failures: list[BaseException] = []
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-
-    def serve() -> None:
-        try:
-            executor.spin()
-        except BaseException as error:
-            failures.append(error)
-            stopping.set()
-
-    thread = threading.Thread(target=serve, name='executor')
-    thread.start()
-    stopping.wait()
-    executor.shutdown()
-    thread.join()
-    executor.remove_node(node)
-    if failures:
-        raise failures[0]
-
-
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node."""
-    stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
-    return common.run(GazeboWindNode, args, stop=_close, signals=SignalHandlerOptions.NO,
-                      rows=PARAMETERS, about=__doc__,
-                      spin=lambda node: _spin_until(stopping, node))
+    return common.run(GazeboWindNode, args, stop=_close, rows=PARAMETERS, about=__doc__)
 
 
 if __name__ == '__main__':

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rclpy.guard_condition import GuardCondition
-from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from dryden_wind_ros.nodes import common
+from dryden_wind_ros.nodes.inside_rclpy import SubscriptionWait
 
 
 class NewestMessage:
@@ -55,14 +55,10 @@ class NewestMessage:
             self._thread.join(1.0)
 
     def _run(self) -> None:
-        # As rclpy.wait_for_message does it, but the wait set is made once.
-        waits = rclpy_implementation.WaitSet(1, 1, 0, 0, 0, 0, self._context.handle)
+        waiting = SubscriptionWait(self._context, self._subscription, self._guard)
         while not self._stopping and self._context.ok():
             try:
-                waits.clear_entities()
-                waits.add_subscription(self._subscription.handle)
-                waits.add_guard_condition(self._guard.handle)
-                waits.wait(200_000_000)
+                waiting.wait(0.2)
                 newest = None
                 for message in common.take_all(self._subscription):
                     newest = message

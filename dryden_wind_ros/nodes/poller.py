@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
-from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.service import Service
 from rclpy.timer import Timer
+
+from dryden_wind_ros.nodes import inside_rclpy
 
 
 class Poller:
@@ -31,18 +31,17 @@ class Poller:
     """
 
     def __init__(self, nodes: Iterable[Node]) -> None:
-        self._services: dict[int, tuple[Service, Node]] = {}
+        self._nodes: dict[Service, Node] = {}
         self._timers: list[tuple[Timer, Node]] = []
         context = None
         for node in nodes:
             context = node.context
-            self._services |= {service.handle.pointer: (service, node) for service in node.services}
+            self._nodes |= dict.fromkeys(node.services, node)
             self._timers += [(timer, node) for timer in node.timers]
         if context is None:
             raise ValueError('there are no nodes to look after')
         self._context = context
-        self._waits = rclpy_implementation.WaitSet(
-            0, 0, 0, 0, len(self._services), 0, context.handle)
+        self._requests = inside_rclpy.ServiceWait(context, self._nodes)
 
     def poll(self, wait_s: float = 0.0) -> None:
         """Do what is due now, or wait up to `wait_s` s for a request to answer.
@@ -51,17 +50,10 @@ class Poller:
         callback is logged by its node.
         """
         for timer, node in self._timers:
-            if timer.handle.is_timer_ready():
-                timer.handle.call_timer()
+            if inside_rclpy.begin_if_due(timer):
                 self._guarded(node, timer.callback)
-        waits = self._waits
-        waits.clear_entities()
-        for service, _ in self._services.values():
-            waits.add_service(service.handle)
-        waits.wait(round(wait_s * 1e9))
-        for pointer in waits.get_ready_entities('service'):
-            service, node = self._services[pointer]
-            self._guarded(node, partial(_answer, service))
+        for service in self._requests.ready(wait_s):
+            self._guarded(self._nodes[service], partial(inside_rclpy.answer, service))
 
     def _guarded(self, node: Node, callback: Callable[[], object]) -> None:
         try:
@@ -69,13 +61,3 @@ class Poller:
         except Exception as error:
             if self._context.ok():
                 node.get_logger().error(f'{type(error).__name__} in a callback: {error}')
-
-
-def _answer(service: Service) -> None:
-    """Answer all requests that wait."""
-    kind: Any = service.srv_type
-    while True:
-        request, header = service.handle.service_take_request(kind.Request)
-        if header is None:
-            return
-        service.send_response(service.callback(request, kind.Response()), header)

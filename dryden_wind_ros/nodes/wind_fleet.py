@@ -28,6 +28,7 @@ from rclpy.parameter import Parameter as RclpyParameter
 from rosgraph_msgs.msg import Clock as ClockMessage
 from std_srvs.srv import Trigger
 
+from dryden_wind_ros import ending
 from dryden_wind_ros.nodes import common, wind_parameters
 from dryden_wind_ros.nodes import mavlink_bridge as bridge_module
 from dryden_wind_ros.nodes.common import Parameter
@@ -199,14 +200,14 @@ class WindFleet(Node):
     # ------------------------------------------------------------------ running
 
     def spin(self) -> None:
-        """Look after services, timers and the shared clock until ROS is shut down."""
+        """Look after services, timers and the shared clock until the program is told to end."""
         poller = Poller((self, *(n for pair in self.pairs for n in (pair.wind, pair.bridge))))
         if self._clock_sub is None:
-            while self.context.ok():
+            while not ending.told():
                 poller.poll(POLL_S)
             return
         next_poll = time.monotonic()
-        while self.context.ok():
+        while not ending.told():
             self._take_clock()
             if time.monotonic() >= next_poll:
                 poller.poll()

@@ -16,7 +16,6 @@ import itertools
 import math
 import os
 import re
-import signal
 import sys
 import time
 from collections import deque
@@ -37,6 +36,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from dryden_wind_ros import ending
 from dryden_wind_ros.nodes import common
 
 DRAW_S = 0.25
@@ -576,18 +576,18 @@ def line(vehicle: Vehicle, now: float) -> str:
 def _watch(listener: Listener, console: Console) -> None:
     started = time.monotonic()
     with Live(console=console, screen=True, auto_refresh=False) as live:
-        while True:
+        while not ending.told():
             begun = time.monotonic()
             listener.update()
             live.update(screen(listener.shown(), begun, console.width, console.height,
                                begun - started), refresh=True)
-            time.sleep(max(0.02, DRAW_S - (time.monotonic() - begun)))
+            ending.wait(max(0.02, DRAW_S - (time.monotonic() - begun)))
 
 
 def _print_lines(listener: Listener, out: IO[str]) -> None:
     started = next_lines = time.monotonic()
     said = False
-    while True:
+    while not ending.told():
         listener.update()
         now = time.monotonic()
         if now >= next_lines:
@@ -599,7 +599,7 @@ def _print_lines(listener: Listener, out: IO[str]) -> None:
         if not listener.shown() and not said and now - started >= PATIENCE_S - 0.5:
             said = True
             print(listening_text(now - started), file=sys.stderr, flush=True)
-        time.sleep(DRAW_S)
+        ending.wait(DRAW_S)
 
 
 def _once(listener: Listener, console: Console | None, out: IO[str]) -> int:
@@ -613,7 +613,8 @@ def _once(listener: Listener, console: Console | None, out: IO[str]) -> int:
             complete_at = min(complete_at, now + 1.2)
         if now >= complete_at or now - started >= PATIENCE_S - 0.5:
             break
-        time.sleep(0.05)
+        if ending.wait(0.05):
+            return 0
     vehicles = [v for v in listener.shown() if math.isfinite(v.heard_at)]
     if not vehicles:
         print(listening_text(now - started), file=sys.stderr, flush=True)
@@ -653,10 +654,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
-
-
 def main(args: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
     args = sys.argv if args is None else ['wind_top', *args]
@@ -668,7 +665,7 @@ def main(args: Sequence[str] | None = None) -> int:
     console = Console()
     drawn = console.is_terminal and not console.is_dumb_terminal and not options.plain
     node = listener = None
-    signal.signal(signal.SIGTERM, _interrupt)
+    ending.listen()
     try:
         rclpy.init(args=list(args), signal_handler_options=SignalHandlerOptions.NO)
         node = Node('wind_top', enable_rosout=False, start_parameter_services=False)
@@ -679,8 +676,6 @@ def main(args: Sequence[str] | None = None) -> int:
             _watch(listener, console)
         else:
             _print_lines(listener, sys.stdout)
-    except KeyboardInterrupt:
-        pass
     except common.InterfacesMissing as error:
         print(f'wind_top: {error}', file=sys.stderr)
         return 2
@@ -695,6 +690,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
+        ending.leave_alone()
     return 0
 
 
