@@ -3,7 +3,6 @@
 import math
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -385,14 +384,6 @@ def test_a_params_file_that_cannot_be_read_ends_the_node_with_one_message(
     assert named in fatal[0]
     assert str(path) in fatal[0]
     assert 'Traceback' not in result.stderr
-
-
-def test_an_interrupt_while_a_node_is_still_importing_leaves_no_traceback():
-    result = subprocess.run(
-        [sys.executable, '-c', 'import dryden_wind_ros.nodes, sys; sys.stderr.write("importing"); '
-         'raise KeyboardInterrupt'], capture_output=True, text=True, timeout=30, check=False)
-    assert result.returncode == -signal.SIGINT
-    assert result.stderr == 'importing'
 
 
 def test_a_command_line_that_ros_does_not_know_ends_the_node_with_one_message():

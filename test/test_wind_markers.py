@@ -184,15 +184,17 @@ def test_a_bad_scale_is_refused_with_what_is_allowed():
     assert 'Traceback' not in run.stderr
 
 
-def test_a_signal_in_the_middle_of_drawing_is_no_error():
+def test_after_a_signal_in_the_middle_of_drawing_a_node_can_still_draw():
     run = subprocess.run(
         [sys.executable, '-c', 'import os, signal, sys\n'
+         'from dryden_wind_ros import ending\n'
          'from dryden_wind_ros.nodes import common\n'
          'from dryden_wind_ros.nodes.wind_markers import WindMarkersNode\n'
          'def spin(node):\n'
          '    os.kill(os.getpid(), signal.SIGTERM)\n'
-         '    while True:\n'
+         '    while not ending.told():\n'
          '        node.clear()\n'
+         '    node.clear()\n'
          'sys.exit(common.run(WindMarkersNode, [], spin=spin))'],
         capture_output=True, text=True, timeout=30)
     assert 'Traceback' not in run.stderr
