@@ -29,7 +29,8 @@ def run(begun_as: str, *lines: str, ignore: int | None = None) -> subprocess.Com
 
 def test_a_signal_sets_the_flag_and_wakes_who_waits_and_nothing_else() -> None:
     ended = run('/usr/bin/wind_node', 'told = []',
-                'ending.when_told(lambda: told.append("before"))', 'for number in ending.SIGNALS * 2:', '    os.kill(os.getpid(), number)',
+                'ending.when_told(lambda: told.append("before"))',
+                'for number in ending.SIGNALS * 2:', '    os.kill(os.getpid(), number)',
                 'assert ending.wait(30.0) and ending.told()',
                 'while not told: time.sleep(0.01)',
                 'ending.when_told(lambda: told.append("after"))',
