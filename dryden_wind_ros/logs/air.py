@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dryden_wind_ros.gusts.tick_grid import TICK_S
-from dryden_wind_ros.logs.flight import MAX_GRID, Air, FloatArray, IntArray
+from dryden_wind_ros.logs.flight import MAX_GRID, Air, BoolArray, FloatArray, IntArray
 
 Series = tuple[FloatArray, FloatArray]
 """Times, s, ascending, and the values that hold from then on."""
@@ -69,6 +69,8 @@ def air_of_sim_wind(t: FloatArray, tick: IntArray, sim_wind: FloatArray,
                     height: FloatArray | None = None, airspeed: FloatArray | None = None) -> Air:
     """Make an `Air` of the SIM_WIND_* values alone; the gust is what differs from their mean.
 
+    The calm before anybody gave a wind, and after it was taken back, is no air of the flight: NaN.
+
     Parameters
     ----------
     t : ndarray, shape (N,)
@@ -81,12 +83,12 @@ def air_of_sim_wind(t: FloatArray, tick: IntArray, sim_wind: FloatArray,
         m above the ground, m/s.
     """
     n = len(t)
-    wind = _enu(sim_wind)
-    known = np.isfinite(wind).all(axis=0)
-    mean = wind[:, known].mean(axis=1, keepdims=True) if known.any() else np.zeros((3, 1))
+    wind = np.where(_given(sim_wind[0]), _enu(sim_wind), math.nan)
+    mean = _mean_wind(wind)
     gust_enu = wind - mean
-    speed = math.hypot(float(mean[0, 0]), float(mean[1, 0]))
-    along = mean[:2, 0] / speed if speed > 0.0 else np.array([1.0, 0.0])
+    speed = np.hypot(mean[0], mean[1])
+    with np.errstate(invalid='ignore', divide='ignore'):
+        along = np.where(speed > 0.0, mean[:2] / speed, [[1.0], [0.0]])
     u = gust_enu[0] * along[0] + gust_enu[1] * along[1]
     v = gust_enu[0] * along[1] - gust_enu[1] * along[0]
     unknown = np.full(n, math.nan)
@@ -99,8 +101,48 @@ def air_of_sim_wind(t: FloatArray, tick: IntArray, sim_wind: FloatArray,
         height=unknown if height is None else height,
         airspeed=unknown if airspeed is None else airspeed,
         gust=np.array([u, v, gust_enu[2]]), sigma=nothing, length=nothing,
-        mean_enu=np.repeat(mean, n, axis=1), gust_enu=gust_enu, sim_wind=sim_wind,
+        mean_enu=mean, gust_enu=gust_enu, sim_wind=sim_wind,
         missed=minus_one, restarts=minus_one, rate=unknown)
+
+
+def _given(speed: FloatArray) -> BoolArray:
+    """Return where somebody gave a wind: not in the calm before the first and after the last."""
+    blows = np.flatnonzero(np.nan_to_num(speed) != 0.0)
+    given = np.zeros(len(speed), dtype=bool)
+    if len(blows):
+        given[blows[0]:blows[-1] + 1] = True
+    return given
+
+
+_JUMP = 1.0
+"""m/s: a wind that changes by this, and by far more than gusts do, within a tick was set anew."""
+
+_JUMP_OVER_GUSTS = 12.0
+_FEW_CHANGES = 100  # fewer are changes of the mean wind, each of them
+_SETTLES = 10  # ticks within which SPD, DIR and DIR_Z of one wind have all arrived
+
+
+def _mean_wind(wind: FloatArray) -> FloatArray:
+    """Return the mean wind at each tick, east, north, up, shape (3, N).
+
+    Gusts pass from tick to tick without a jump. Where the wind jumps, another mean wind was asked
+    for, so between two jumps the mean is what it was on average.
+    """
+    mean = np.full(wind.shape, math.nan)
+    rows = np.flatnonzero(np.isfinite(wind).all(axis=0))
+    if not len(rows):
+        return mean
+    known = wind[:, rows]
+    steps = np.sqrt((np.diff(known, axis=1)**2).sum(axis=0))
+    moving = steps[steps > 0.0]
+    usual = float(np.median(moving)) if len(moving) > _FEW_CHANGES else 0.0
+    jumps = np.flatnonzero(steps > max(_JUMP, _JUMP_OVER_GUSTS * usual)) + 1
+    # The three parameters of one change arrive one after the other.
+    jumps = jumps[np.diff(jumps, append=len(rows) + _SETTLES) > _SETTLES]
+    for part in np.split(np.arange(len(rows)), jumps):
+        if len(part):
+            mean[:, rows[part]] = known[:, part].mean(axis=1, keepdims=True)
+    return mean
 
 
 def _enu(sim_wind: FloatArray) -> FloatArray:

@@ -296,6 +296,11 @@ _MAX_T = 1e10
 _INTEGERS = ('tick', 'draws', 'missed_ticks', 'restarts')
 _FLOATS = ('t', 'height', 'airspeed', 'u', 'v', 'w', 'sigma_u', 'sigma_v', 'sigma_w', 'length_u',
            'length_v', 'length_w', 'sim_wind_spd', 'sim_wind_dir', 'sim_wind_dir_z', 'tick_rate')
+_SINCE_THE_FIELD: tuple[tuple[str, Any], ...] = (
+    ('ground_height', 0.0), ('model', ''), ('severity', ''), ('scenario', ''),
+    ('field_spectrum', ''), ('span', 0.0), ('field_modes', 0), ('field_life', 0.0))
+"""Settings that older bags lack, in the order of `Settings`, and what stands for them there."""
+
 _EKF_FLOATS = ('since', 'wind_e', 'wind_n', 'flown_e', 'flown_n', 'error_speed', 'error_direction')
 
 
@@ -330,7 +335,8 @@ class _Vehicle:
         settings = Settings(
             message.gusts, message.method, message.seed, message.scale, message.profile,
             message.mean_wind_speed, message.mean_wind_from_deg, message.mean_wind_up,
-            message.clock_origin, message.header.frame_id)
+            message.clock_origin, message.header.frame_id,
+            *(getattr(message, name, none) for name, none in _SINCE_THE_FIELD))
         index = self.settings.setdefault(settings, len(self.settings))
         mean, gust = message.mean, message.gust
         self.stamps.append(stamp)

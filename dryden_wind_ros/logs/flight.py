@@ -45,6 +45,16 @@ class Settings:
         Time from which ticks are counted, s.
     frame_id : str
         Frame of the ENU vectors.
+    ground_height : float
+        Height of the ground in the odometry's frame, m.
+    model, severity, scenario, field_spectrum : str
+        As the parameters of the wind node; '' where the record says nothing of them.
+    span : float
+        Wing span for the rates of the gust, m.
+    field_modes : int
+        Number of modes of the turbulence field.
+    field_life : float
+        How fast the field changes while it drifts.
     """
 
     gusts: str
@@ -57,6 +67,19 @@ class Settings:
     mean_up: float
     clock_origin: float = 0.0
     frame_id: str = ''
+    ground_height: float = 0.0
+    model: str = ''
+    severity: str = ''
+    scenario: str = ''
+    field_spectrum: str = ''
+    span: float = 0.0
+    field_modes: int = 0
+    field_life: float = 0.0
+
+    @property
+    def blows_first_order(self) -> bool:
+        """Whether the seeded first-order model made the gusts, where there was a mean wind."""
+        return self.gusts == 'dryden' and self.model in ('', 'first_order')
 
 
 @dataclass(frozen=True)

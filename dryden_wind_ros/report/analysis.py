@@ -17,6 +17,9 @@ from dryden_wind_ros.report.spectra import Spectrum, spectra
 from dryden_wind_ros.report.strength import Strength, strengths
 from dryden_wind_ros.report.time_constants import TimeConstant, time_constants
 
+SLOW_HZ = 19.0
+"""Ticks per second of sim time; the air is made to change 20 times."""
+
 
 @dataclass(frozen=True)
 class Tally:
@@ -32,8 +35,10 @@ class Tally:
         Ticks for which the node heard no clock, all runs; None: not known.
     lost : int
         Ticks that are in the clock's count but not in the record: missed, or lost by the recorder.
-    rate : float
-        Median of the tick rate, Hz of sim time; NaN: not known.
+    rate, least_rate : float
+        Median and least of the tick rate, Hz of sim time; NaN: not known.
+    slow : float
+        Share of the time in which the air changed less than 19 times a second, 0 to 1.
     runs : int
         How many times the air began.
     """
@@ -43,6 +48,8 @@ class Tally:
     missed: int | None
     lost: int
     rate: float
+    least_rate: float
+    slow: float
     runs: int
 
 
@@ -57,9 +64,14 @@ def tally(air: Air) -> Tally:
             seconds += float(air.t[last - 1] - air.t[first])
             lost += int(air.tick[last - 1] - air.tick[first]) - (last - first - 1)
             missed += int(air.missed[last - 1])
-    rates = air.rate[air.rate > 0.0]
+    # Each rate stands for the time since the tick before: slow ticks are few, their time is long.
+    span = np.diff(air.tick, prepend=air.tick[:1] - 1).astype(float)
+    told = (air.rate > 0.0) & (span > 0.0)
+    rates, span = air.rate[told], span[told]
+    slow = float(span[rates < SLOW_HZ].sum() / span.sum()) if len(rates) else math.nan
     return Tally(seconds, len(air), missed if len(air) and (air.missed >= 0).all() else None, lost,
                  float(np.median(rates)) if len(rates) else math.nan,
+                 float(rates.min()) if len(rates) else math.nan, slow,
                  int(air.run[-1]) + 1 if len(air) else 0)
 
 

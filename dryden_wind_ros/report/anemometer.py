@@ -10,6 +10,9 @@ import numpy as np
 from dryden_wind_ros.gusts.tick_grid import TICK_S
 from dryden_wind_ros.report.flight import Air, FloatArray
 
+CALM = 0.5
+"""m/s: of a weaker wind the direction is noise."""
+
 
 @dataclass(frozen=True)
 class GustFactor:
@@ -71,7 +74,7 @@ def wind_rose(air: Air) -> WindRose | None:
     """Sort the whole wind (mean and gust) into 36 sectors and up to 6 classes of speed."""
     wind = air.mean_enu + air.gust_enu
     speed = np.hypot(wind[0], wind[1])
-    moving = speed > 0.1
+    moving = speed > CALM
     if not moving.any():
         return None
     speed = speed[moving]

@@ -20,7 +20,8 @@ COLUMNS = (
     *(f'mean_{axis}' for axis in _ENU), *(f'gust_{axis}' for axis in _ENU),
     'sim_wind_spd', 'sim_wind_dir', 'sim_wind_dir_z', 'missed_ticks', 'tick_rate', 'restarts',
     'gusts', 'method', 'seed', 'scale', 'profile', 'mean_wind_speed', 'mean_wind_from_deg',
-    'mean_wind_up', 'clock_origin', 'frame_id',
+    'mean_wind_up', 'clock_origin', 'frame_id', 'ground_height', 'model', 'severity', 'scenario',
+    'field_spectrum', 'span', 'field_modes', 'field_life',
     'ekf_phase', 'ekf_settled', 'ekf_wind_e', 'ekf_wind_n', 'ekf_flown_e', 'ekf_flown_n',
     'ekf_error_speed', 'ekf_error_direction')
 """Names of the columns. m, m/s, s, degrees; ``run`` counts how often the air began anew."""
@@ -48,8 +49,10 @@ def _rows(flight: FlightRecord) -> Iterator[list[object]]:
     numbers = np.vstack([air.height, air.airspeed, air.gust, air.sigma, air.length, air.mean_enu,
                          air.gust_enu, air.sim_wind]).T
     settings = [[s.gusts, s.method, s.seed, s.scale, s.profile, s.mean_speed, s.mean_from_deg,
-                 s.mean_up, s.clock_origin, s.frame_id] for s in flight.settings]
-    unknown: list[object] = [''] * 10
+                 s.mean_up, s.clock_origin, s.frame_id, s.ground_height, s.model, s.severity,
+                 s.scenario, s.field_spectrum, s.span, s.field_modes, s.field_life]
+                for s in flight.settings]
+    unknown: list[object] = [''] * 18
     at = np.full(len(air), -1)
     if flight.ekf is not None and len(flight.ekf):
         order = np.argsort(flight.ekf.t, kind='stable')

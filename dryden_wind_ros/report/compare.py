@@ -10,6 +10,8 @@ to compare is the wind that SITL was given.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -25,6 +27,7 @@ from dryden_wind_ros.report.flight import (
     IntArray,
     Settings,
 )
+from dryden_wind_ros.report.words import WORDS
 
 SAME_GUST = 1e-9
 """Gusts and winds that differ by less are the same, m/s: rounding of files and messages."""
@@ -35,17 +38,6 @@ CLOSE_GUST = 0.05
 SAME_GIVEN = 0.05
 """SIM_WIND_* in logs that differ by less, as a vector, are the same, m/s: they are stored as floats
 of 32 bits, and SITL takes each of the three up on whichever loop follows."""
-
-WORDS = {
-    'gusts': 'gusts', 'method': 'method', 'scale': 'factor on the gust', 'seed': 'seed',
-    'profile': 'wind by height', 'mean_speed': 'mean wind, m/s',
-    'mean_from_deg': 'mean wind from, degrees', 'mean_up': 'updraft, m/s',
-    'ground_height': 'height of the ground, m', 'clock_origin': 'clock origin, s',
-    'frame_id': 'frame of the vectors', 'model': 'model of the turbulence',
-    'severity': 'severity above 1000 ft', 'span': 'wing span, m', 'scenario': 'scenario',
-    'field_spectrum': 'spectrum of the field', 'field_modes': 'modes of the field',
-    'field_life': 'life of the field'}
-"""Settings in words; what is not named here goes by its own name."""
 
 FAIR = {
     'same': 'the same wind, gusts and settings at every tick',
@@ -207,6 +199,48 @@ def _same_given(a: FloatArray, b: FloatArray, row_a: IntArray, row_b: IntArray) 
 
     calm = np.isnan(a).all(axis=0) & np.isnan(b).all(axis=0)  # before the wind, in both
     return np.asarray((near(a, b) & near(b, a)) | calm)
+
+
+def pair_up(files: Sequence[Sequence[FlightRecord]]) -> tuple[list[tuple[int, int]], list[str]]:
+    """Say which flights to compare: those of the first file with those of each other one.
+
+    Vehicles of a fleet are paired by the names of their namespaces, flights of one vehicle in one
+    file by their number; a single flight on each side is a pair whatever its name.
+
+    Parameters
+    ----------
+    files : sequence of sequence of FlightRecord
+        The flights in each file.
+
+    Returns
+    -------
+    pairs : list of (int, int)
+        Places in the list of all flights.
+    left : list of str
+        What has no partner, in words.
+    """
+    pairs, left = [], []
+    start = len(files[0]) if files else 0
+    for flights in files[1:]:
+        if len(flights) == len(files[0]) == 1:
+            pairs.append((0, start))
+        else:
+            there = {(f.namespace, max(f.number, 1)): start + at for at, f in enumerate(flights)}
+            for at, flight in enumerate(files[0]):
+                other = there.pop((flight.namespace, max(flight.number, 1)), None)
+                if other is None:
+                    left.append(f'{flight.name} has no partner in {flights[0].source}')
+                else:
+                    pairs.append((at, other))
+            left += [f'{flights[at - start].name} has no partner in {files[0][0].source}'
+                     for at in there.values()]
+        start += len(flights)
+    return pairs, left
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Return a key that puts drone2 before drone10."""
+    return [(int(part), '') if part.isdigit() else (-1, part) for part in re.split(r'(\d+)', name)]
 
 
 def _common_rows(a: IntArray, b: IntArray) -> tuple[IntArray, IntArray]:

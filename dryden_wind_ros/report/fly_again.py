@@ -11,7 +11,9 @@ PARAMETERS = (
     ('mean_from_deg', 'mean_wind.from_direction', 'mean_wind_from'),
     ('mean_up', 'mean_wind.up', 'mean_wind_up'),
     ('gusts', 'gusts', 'gusts'), ('method', 'method', 'method'), ('scale', 'scale', 'scale'),
-    ('seed', 'seed', 'seed'), ('profile', 'profile', 'profile'))
+    ('seed', 'seed', 'seed'), ('profile', 'profile', 'profile'),
+    ('ground_height', 'ground_height', 'ground_height'),
+    ('scenario', 'scenario', 'scenario'))
 """Field of `Settings`, parameter of the wind node, argument of sitl.launch.py."""
 
 
@@ -25,7 +27,7 @@ def fly_again(flight: FlightRecord) -> list[str]:
     if namespace:
         words.append(shlex.quote(f'namespace:={namespace}'))
     words += [shlex.quote(f'{argument}:={getattr(first, name)}')
-              for name, _, argument in PARAMETERS]
+              for name, _, argument in PARAMETERS if getattr(first, name) != '']
     commands = [' '.join(words)]
     node = f'/{namespace}/dryden_wind' if namespace else '/dryden_wind'
     now = first

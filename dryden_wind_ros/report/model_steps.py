@@ -78,11 +78,12 @@ def model_steps(air: Air, settings: Sequence[Settings]) -> ModelSteps:
     """Work out the model's factors of each row from what the record says the model was given."""
     n = len(air)
     index = air.setting
-    scale = np.array([s.scale if s.gusts == 'dryden' and s.mean_speed > 0.0 else math.nan
+    scale = np.array([s.scale if s.blows_first_order else math.nan
                       for s in settings] or [math.nan])[index]
-    mean = np.array([s.mean_speed for s in settings] or [math.nan])[index]
+    # Of the tick, not of the settings: a scenario changes it without them.
+    mean = np.hypot(air.mean_enu[0], air.mean_enu[1])
     euler = np.array([s.method == 'euler' for s in settings] or [False])[index]
-    scale = np.where(index < 0, np.nan, scale)
+    scale = np.where((index < 0) | ~(mean > 0.0), np.nan, scale)
 
     with np.errstate(invalid='ignore', divide='ignore', over='ignore'):
         speed = np.maximum(np.maximum(air.airspeed, mean), MIN_SPEED)

@@ -80,7 +80,8 @@
   let choice = 'auto';
   try { choice = localStorage.getItem('wind-report-theme') || 'auto'; } catch { /* a file may have no storage */ }
   if (!CHOICES.includes(choice)) choice = 'auto';
-  const theme = () => (choice === 'auto' ? (media.matches ? 'dark' : 'light') : choice);
+  let printing = false;
+  const theme = () => (printing ? 'light' : choice === 'auto' ? (media.matches ? 'dark' : 'light') : choice);
 
   function paint(trace, colours) {
     const role = trace.meta && trace.meta.role;
@@ -98,10 +99,12 @@
     return painted;
   }
 
+  const tall = (plot) => Math.round(plot.height * (printing ? 0.78 : 1));
+
   function paper(layout, colours, plot, narrow) {
     const painted = structuredClone(layout);
     Object.assign(painted, {
-      paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', height: plot.height,
+      paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', height: tall(plot),
       font: { family: 'system-ui, sans-serif', size: narrow ? 11 : 12, color: colours.ink },
       hoverlabel: { bgcolor: colours.hover, bordercolor: colours.muted, font: { color: colours.ink } },
       margin: { l: narrow ? 50 : 62, r: narrow ? 8 : 16, t: narrow ? 64 : 56, b: 44 },
@@ -126,7 +129,7 @@
     const named = (painted.annotations || []).filter((a) => a.name === 'phase');
     if (named.length) {
       painted.margin.t = narrow ? 84 : 76;
-      painted.legend.y = 1 + 20 / (plot.height - painted.margin.t - 44);
+      painted.legend.y = 1 + 20 / (tall(plot) - painted.margin.t - 44);
       const width = plot.div.clientWidth || 800;
       const shown = painted.annotations.filter((a) => a.name !== 'phase');
       const [begin, end] = plot.extent || [0, 1];
@@ -149,9 +152,20 @@
   };
   let painting = false;
 
-  function extent(plot) {
+  function own(plot) {
     const ends = plot.data.filter((t) => t.meta && t.meta.series).map((t) => column(t.meta.series.x)).filter((x) => x.length);
     return ends.length ? [Math.min(...ends.map((x) => x[0])), Math.max(...ends.map((x) => x[x.length - 1]))] : null;
+  }
+
+  // Linked plots show the same time from the start, however long each of their lines is.
+  const extents = new Map();
+  function extent(plot) {
+    if (!own(plot) || !plot.linked) return own(plot);
+    if (!extents.has(plot.linked)) {
+      const all = plots.filter((p) => p.linked === plot.linked).map(own).filter((x) => x);
+      extents.set(plot.linked, [Math.min(...all.map((x) => x[0])), Math.max(...all.map((x) => x[1]))]);
+    }
+    return extents.get(plot.linked);
   }
 
   function data(plot, colours) {
@@ -166,12 +180,16 @@
   async function draw(plot) {
     const colours = COLOURS[theme()];
     plot.extent ??= extent(plot);
-    const layout = paper(plot.layout, colours, plot, plot.div.clientWidth < 560);
+    const narrow = plot.div.clientWidth < 560;
+    const layout = paper(plot.layout, colours, plot, narrow);
+    if (printing) layout.width = plot.div.clientWidth;
     if (plot.extent) {
       for (const key of Object.keys(layout)) if (/^xaxis/.test(key)) { layout[key].range = [...(plot.range || plot.extent)]; layout[key].autorange = false; }
     }
     await Plotly.react(plot.div, data(plot, colours), layout, { responsive: true, displaylogo: false,
-      modeBarButtons: layout.polar ? BUTTONS.polar : plot.div.clientWidth < 560 ? BUTTONS.narrow : BUTTONS.wide });
+      // On a phone two fingers do what the toolbar does, and it would lie on the legend.
+      displayModeBar: printing || document.documentElement.clientWidth < 560 ? false : 'hover',
+      modeBarButtons: layout.polar ? BUTTONS.polar : narrow ? BUTTONS.narrow : BUTTONS.wide });
   }
 
   function zoomed(plot, change) {
@@ -220,10 +238,45 @@
     resized = setTimeout(() => { for (const plot of plots) if (plot.drawn) draw(plot); }, 150);
   });
 
+  // ------------------------------------------------------------ folded parts
+
+  const shut = (plot) => plot.div.closest('details:not([open])') !== null;
+  for (const part of document.querySelectorAll('details.part')) {
+    part.addEventListener('toggle', () => {
+      if (part.open) for (const plot of plots) if (part.contains(plot.div)) show(plot);
+    });
+  }
+  // A link to a part, or into one, opens it.
+  function open(anchor) {
+    const target = anchor && document.getElementById(decodeURIComponent(anchor.slice(1)));
+    const part = target && target.closest('details.part');
+    if (part && !part.open) { part.open = true; target.scrollIntoView(); }
+  }
+  window.addEventListener('hashchange', () => open(location.hash));
+  document.addEventListener('click', (event) => {
+    const link = event.target.closest('a[href^="#"]');
+    if (link) open(link.getAttribute('href'));
+  });
+  open(location.hash);
+
+  // ---------------------------------------------------------------- printing
+
+  // Paper is white and of one width: plots are drawn for it, and anew for the screen afterwards.
+  window.addEventListener('beforeprint', () => {
+    printing = true;
+    document.documentElement.classList.add('printing');
+    dress();
+  });
+  window.addEventListener('afterprint', () => {
+    printing = false;
+    document.documentElement.classList.remove('printing');
+    dress();
+  });
+
   // Drawn one after the other, top first, so that the page can be read at once.
   (async () => {
     for (const plot of plots) {
-      await show(plot);
+      if (!shut(plot)) await show(plot);
       await new Promise((done) => setTimeout(done, 0));
     }
     document.documentElement.dataset.ready = 'yes';

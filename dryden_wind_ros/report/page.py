@@ -6,6 +6,7 @@ import html
 import json
 from collections.abc import Sequence
 from importlib import resources
+from pathlib import Path
 
 import plotly
 from plotly.offline import get_plotlyjs
@@ -16,20 +17,25 @@ from dryden_wind_ros.report.flight import FlightRecord
 from dryden_wind_ros.report.plots import TOTAL_ROWS, ColumnStore, Plot
 from dryden_wind_ros.report.sections import SECTIONS
 from dryden_wind_ros.report.sections.comparison import comparison, comparison_plots
+from dryden_wind_ros.report.sections.overview import overview
 from dryden_wind_ros.report.sheet import Sheet
 
 Flight = tuple[FlightRecord, Analysis]
 
 
-def render(flights: Sequence[Flight], comparisons: Sequence[Comparison]) -> str:
+OPEN_FLIGHTS = 2
+"""A page of more flights than this shows them folded: their plots are drawn when opened."""
+
+
+def render(flights: Sequence[Flight], comparisons: Sequence[tuple[int, int, Comparison]]) -> str:
     """Return the page.
 
     Parameters
     ----------
     flights : sequence of (FlightRecord, Analysis)
-        In order; the first is A of every comparison.
-    comparisons : sequence of Comparison
-        Of the first flight with each of the others.
+        In order.
+    comparisons : sequence of (int, int, Comparison)
+        Places of a and b in `flights`, and what was found.
 
     Returns
     -------
@@ -37,26 +43,34 @@ def render(flights: Sequence[Flight], comparisons: Sequence[Comparison]) -> str:
         HTML, with the plotting library inside.
     """
     lines = sum(1 + bool(len(f.air)) for f, _ in flights)
-    store = ColumnStore(most=max(8000, TOTAL_ROWS // (2 * lines)))
+    store = ColumnStore(most=max(1000, TOTAL_ROWS // (2 * lines)))
     plots: list[Plot] = []
     body: list[str] = []
     links: list[tuple[str, str]] = []
-    for number, found in enumerate(comparisons, 1):
+    folded = len(flights) > OPEN_FLIGHTS
+    if folded:
+        links.append(('overview', 'Overview'))
+        body.append(overview(flights, comparisons))
+    for number, (a, b, found) in enumerate(comparisons, 1):
         key = f'ab{number}'
-        other = flights[number][0]
-        own = comparison_plots(flights[0][0], other, found, store, key)
+        flight, other = flights[a][0], flights[b][0]
+        own = comparison_plots(flight, other, found, store, key)
         plots += own
-        links.append((key, 'A and B' if len(comparisons) == 1 else f'A and {other.name}'))
-        body.append(comparison(key, flights[0][0], other, found, own))
+        words = 'A and B' if len(comparisons) == 1 else f'{flight.name} and {other.name}'
+        links.append((key, words))
+        body.append(_part(key, 'Did A and B meet the same air?' if len(comparisons) == 1 else
+                          f'Did {words} meet the same air?',
+                          comparison(flight, other, found, own), folded))
     for number, (flight, analysis) in enumerate(flights):
         key = f'f{number}'
         sheet = Sheet(key, flight, analysis, store, plots)
         label = flight.name if len(flights) > 1 else 'The flight'
-        if len(flights) == 2:
+        if len(flights) == 2 and comparisons:
             label = f'{"AB"[number]}: {label}'
         links.append((key, label))
-        body.append(_flight(label, sheet, links if len(flights) == 1 else []))
-    title = 'Wind report: ' + ', '.join(flight.name for flight, _ in flights)
+        body.append(_part(key, label, _flight(sheet, links if len(flights) == 1 else []), folded))
+    files = list(dict.fromkeys(Path(f.source).name if folded else f.name for f, _ in flights))
+    title = 'Wind report: ' + ', '.join(files[:4]) + (', …' if len(files) > 4 else '')
     data = json.dumps({
         'columns': store.as_json(),
         'plots': [{'key': plot.key, 'height': plot.height, 'linked': plot.linked,
@@ -92,11 +106,20 @@ def _asset(name: str) -> str:
     return resources.files('dryden_wind_ros.report').joinpath(name).read_text(encoding='utf-8')
 
 
-def _flight(label: str, sheet: Sheet, links: list[tuple[str, str]]) -> str:
-    """Return a flight's part; `links` gets the anchors of its sections and their names."""
+def _part(key: str, label: str, made: str, folded: bool) -> str:
+    """Return a part of the page with its heading; `folded`: to be opened by a click."""
+    heading = f'<h2>{html.escape(label)}</h2>'
+    if folded:
+        return (f'<details id="{key}" class="part"><summary>{heading}</summary>\n{made}\n'
+                '</details>')
+    return f'<section id="{key}">{heading}\n{made}\n</section>'
+
+
+def _flight(sheet: Sheet, links: list[tuple[str, str]]) -> str:
+    """Return a flight's sections; `links` gets their anchors and names."""
     flight = sheet.flight
-    parts = [f'<section id="{sheet.key}"><h2>{html.escape(label)}</h2>',
-             f'<p class="lead">{html.escape(flight.source)}</p>']
+    # The name alone: pages are passed on, and whose folders these are is nobody's business.
+    parts = [f'<p class="lead">{html.escape(Path(flight.source).name)}</p>']
     if flight.notes:
         parts.append('<ul class="notes">' + ''.join(
             f'<li>{html.escape(note)}</li>' for note in flight.notes) + '</ul>')
@@ -108,5 +131,4 @@ def _flight(label: str, sheet: Sheet, links: list[tuple[str, str]]) -> str:
         parts.append(f'<div id="{anchor}">{made}</div>')
         if section.link:
             links.append((anchor, section.link))
-    parts.append('</section>')
     return '\n'.join(parts)

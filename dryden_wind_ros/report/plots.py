@@ -18,10 +18,9 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dryden_wind_ros.report.flight import FlightRecord, FloatArray, IntArray
-
-AXIS_WORDS = {'u': 'u, along the wind', 'v': 'v, to the right', 'w': 'w, up'}
-
+from dryden_wind_ros.report.anemometer import CALM
+from dryden_wind_ros.report.flight import FlightRecord, FloatArray
+from dryden_wind_ros.report.thinning import thin
 
 TOTAL_ROWS = 160_000
 """Rows of columns that a page holds in full, of all flights; beyond, columns are thinned out."""
@@ -95,35 +94,6 @@ class ColumnStore:
                 for name, column in self.packed.items()}
 
 
-def thin(y: FloatArray, points: int) -> IntArray:
-    """Return the rows of the least and the greatest value in each of `points` / 2 stretches.
-
-    Parameters
-    ----------
-    y : ndarray, shape (N,)
-        Values; NaN where there are none.
-    points : int
-        How many rows to return at most, about.
-
-    Returns
-    -------
-    ndarray of int
-        Rows in order, the first and the last among them.
-    """
-    if len(y) <= points:
-        return np.arange(len(y))
-    edges = np.linspace(0, len(y), points // 2 + 1).astype(int)[:-1]
-    low = np.minimum.reduceat(np.where(np.isnan(y), np.inf, y), edges)
-    high = np.maximum.reduceat(np.where(np.isnan(y), -np.inf, y), edges)
-    stretch = np.searchsorted(edges, np.arange(len(y)), side='right') - 1
-    rows = np.arange(len(y))
-    is_low = np.where(y == low[stretch], rows, len(y))
-    is_high = np.where(y == high[stretch], rows, len(y))
-    found = np.concatenate([np.minimum.reduceat(is_low, edges), np.minimum.reduceat(is_high, edges),
-                            [0, len(y) - 1]])
-    return np.unique(found[found < len(y)])
-
-
 def _base64(array: Any) -> str:
     return base64.b64encode(array.tobytes()).decode('ascii')
 
@@ -180,7 +150,15 @@ def take(values: FloatArray, rows: Any) -> FloatArray:
 def middle_direction(degrees: FloatArray) -> float:
     """Return the middle of some directions, [0, 360) degrees."""
     angle = np.radians(degrees[np.isfinite(degrees)])
+    if not len(angle):
+        return 0.0
     return math.degrees(math.atan2(np.sin(angle).sum(), np.cos(angle).sum())) % 360.0
+
+
+def direction_of(speed: FloatArray, degrees: FloatArray) -> FloatArray:
+    """Return directions, NaN in a calm."""
+    with np.errstate(invalid='ignore'):
+        return np.asarray(np.where(speed >= CALM, degrees, np.nan))
 
 
 def compass_ticks(low: float, high: float) -> dict[str, Any]:

@@ -40,6 +40,7 @@ WIND: Mapping[str, tuple[str, type]] = {
     'seed': ('seed', int),
     'profile': ('profile', str),
     'scenario': ('scenario', str),
+    'ground_height': ('ground_height', float),
 }
 """Launch argument: parameter of the wind node, and its type."""
 
@@ -75,6 +76,7 @@ _DESCRIPTIONS = {
     'seed': 'Seed of the gusts, a whole number from 0.',
     'profile': 'Mean wind by height: the same everywhere, or as SITL has it.',
     'scenario': 'Scenario file (YAML) or bag: how the mean wind changes, and discrete gusts.',
+    'ground_height': "Height of the ground in the odometry's frame, m.",
 }
 _CHOICES = {
     'gusts': list(GUSTS),

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from dryden_wind_ros.logs.reader import read_flights
@@ -20,63 +23,141 @@ from dryden_wind_ros.report.flight import FlightRecord, RecordError
 from dryden_wind_ros.tools.command_line import Report, pipe_safe, progress_bar, wrong_outputs
 
 _PLOTLY = ('the page is made with the Python package plotly, which is not installed. Install it: '
-           'python3 -m pip install plotly. --csv works without it')
+           'python3 -m pip install plotly. --csv, --json and --png work without it')
+
+STANDARD_OUTPUT = Path('-')
+
+FAILED = 3
+"""Exit status of ``--check`` where a verdict is bad; 1 is an error, 2 a wrong command line."""
 
 
-def make_report(paths: Sequence[Path], output: Path | None, csv: Path | None, report: Report,
-                system: int | None = None, replayed: bool = False,
-                ) -> tuple[list[FlightRecord], list[str]]:
+@dataclass(frozen=True)
+class Outputs:
+    """Files to write; None: not this one.
+
+    Attributes
+    ----------
+    page : Path or None
+        HTML.
+    csv : Path or None
+        Columns, one row a tick.
+    json : Path or None
+        Numbers and verdicts; '-' is standard output.
+    png : Path or None
+        Pictures; with several flights their names are added to this one's.
+    """
+
+    page: Path | None = None
+    csv: Path | None = None
+    json: Path | None = None
+    png: Path | None = None
+
+    @property
+    def files(self) -> list[Path]:
+        """Those that are files."""
+        return [path for path in (self.csv, self.page, self.json, self.png)
+                if path is not None and path != STANDARD_OUTPUT]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What was read and found.
+
+    Attributes
+    ----------
+    flights : list of FlightRecord
+        What was read.
+    verdicts : list of str
+        What was found in comparing flights.
+    failures : list of str
+        What a test must not let pass, see `report.summary.failures`.
+    pictures : list of Path
+        PNG files that were written.
+    """
+
+    flights: list[FlightRecord]
+    verdicts: list[str]
+    failures: list[str]
+    pictures: list[Path]
+
+
+def make_report(paths: Sequence[Path], outputs: Outputs, report: Report,
+                system: int | None = None, replayed: bool = False, check: bool = False) -> Made:
     """Read flights and write what was asked for.
 
     Parameters
     ----------
     paths : sequence of Path
         Bags and logs.
-    output : Path or None
-        The page to write; None for none.
-    csv : Path or None
-        The columns to write; None for none.
+    outputs : Outputs
+        What to write.
     report : callable
         Called with what is being done and the fraction done, 0 to 1.
     system, replayed : int, bool
         See `logs.reader.read_flights`.
-
-    Returns
-    -------
-    flights : list of FlightRecord
-        What was read.
-    verdicts : list of str
-        What was found in comparing the first flight with each other one.
+    check : bool
+        Whether `Made.failures` is wanted where nothing is written that needs it.
     """
-    flights: list[FlightRecord] = []
+    from dryden_wind_ros.report.compare import natural
+
+    files: list[list[FlightRecord]] = []
     for number, path in enumerate(paths):
         def reading(fraction: float, number: int = number, path: Path = path) -> None:
             report(f'reading {path.name}', 0.7 * (number + fraction) / len(paths))
-        flights += read_flights(path, reading, system=system, replayed=replayed)
-    if csv is not None:
+        files.append(sorted(read_flights(path, reading, system=system, replayed=replayed),
+                            key=lambda flight: natural(flight.namespace)))
+    flights = [flight for found in files for flight in found]
+    if outputs.csv is not None:
         from dryden_wind_ros.report.columns import write_csv
 
         report('writing the columns', 0.7)
-        with _whole(csv) as part, open(part, 'w', newline='', encoding='utf-8') as file:
+        with _whole(outputs.csv) as part, open(part, 'w', newline='', encoding='utf-8') as file:
             write_csv(flights, file)
-    if output is None:
-        return flights, []
+    if not (outputs.page or outputs.json or outputs.png or check):
+        return Made(flights, [], [], [])
     from dryden_wind_ros.report.analysis import analyse
-    from dryden_wind_ros.report.compare import compare
-    from dryden_wind_ros.report.page import render
+    from dryden_wind_ros.report.compare import compare, pair_up
+    from dryden_wind_ros.report.summary import Pair, failures, summary
 
     analysed = []
     for number, flight in enumerate(flights):
-        report(f'measuring {flight.name}', 0.72 + 0.18 * number / len(flights))
+        report(f'measuring {flight.name}', 0.7 + 0.2 * number / len(flights))
         analysed.append((flight, analyse(flight)))
-    comparisons = [compare(*analysed[0], *other) for other in analysed[1:]]
-    report('drawing', 0.9)
-    page = render(analysed, comparisons)
-    report('writing the page', 0.98)
-    with _whole(output) as part:
-        part.write_text(page, encoding='utf-8')
-    return flights, [f'{flights[0].name} and {other.name}: {found.text}'
-                     for found, (other, _) in zip(comparisons, analysed[1:], strict=True)]
+    places, left = pair_up(files)
+    pairs = [Pair(flights[a], flights[b], compare(*analysed[a], *analysed[b])) for a, b in places]
+    if outputs.page is not None:
+        from dryden_wind_ros.report.page import render
+
+        report('drawing', 0.9)
+        page = render(analysed, [(a, b, pair.found)
+                                 for (a, b), pair in zip(places, pairs, strict=True)])
+        with _whole(outputs.page) as part:
+            part.write_text(page, encoding='utf-8')
+    pictures = []
+    if outputs.png is not None:
+        from dryden_wind_ros.report.pictures import save_picture
+
+        for number, (flight, analysis) in enumerate(analysed):
+            report(f'drawing {flight.name}', 0.95 + 0.04 * number / len(flights))
+            pictures.append(_picture_name(outputs.png, flight, len(flights), number))
+            with _whole(pictures[-1]) as part:
+                save_picture(flight, analysis, part)
+    if outputs.json is not None:
+        text = json.dumps(summary(analysed, pairs), indent=1, allow_nan=False) + '\n'
+        if outputs.json == STANDARD_OUTPUT:
+            sys.stdout.write(text)
+        else:
+            with _whole(outputs.json) as part:
+                part.write_text(text, encoding='utf-8')
+    return Made(flights, [f'{pair.a.name} and {pair.b.name}: {pair.found.text}' for pair in pairs]
+                + left, list(failures(analysed, pairs)), pictures)
+
+
+def _picture_name(path: Path, flight: FlightRecord, count: int, number: int) -> Path:
+    if count == 1:
+        return path
+    words = re.sub(r'[^\w.-]+', '_', flight.name).strip('_')
+    return path.with_name(f'{path.stem}-{number + 1}-{words}{path.suffix}')
 
 
 @contextmanager
@@ -108,9 +189,18 @@ def _parser() -> argparse.ArgumentParser:
                         help='bag (folder, .mcap, .db3), dataflash log (.BIN) or telemetry log '
                         '(.tlog, .tlog.gz); the second and later ones are compared with the first')
     parser.add_argument('-o', '--output', type=Path, metavar='HTML',
-                        help='page to write (default: wind_report.html, unless --csv is given)')
+                        help='page to write (default: wind_report.html, unless another output or '
+                        '--check is given)')
     parser.add_argument('--csv', type=Path, metavar='CSV',
                         help='write the columns, one row a tick, to this file')
+    parser.add_argument('--json', type=Path, metavar='JSON',
+                        help="write numbers and verdicts to this file; '-' is standard output")
+    parser.add_argument('--png', type=Path, metavar='PNG',
+                        help='draw the flight to this picture, without a browser; of several '
+                        'flights one each, their names added')
+    parser.add_argument('--check', action='store_true',
+                        help=f'exit with {FAILED} if flights that were compared did not meet the '
+                        "same air, or draws are not the seed's own (for CI)")
     parser.add_argument('--system', type=int, help='system id of the vehicle, in telemetry logs of '
                         'several (default: the first ArduPilot vehicle)')
     parser.add_argument('--replayed', action='store_true', help='of dataflash logs that Replay has '
@@ -122,45 +212,51 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     options = _parser().parse_args(arguments)
-    output: Path | None = options.output
-    if output is None and options.csv is None:
-        output = Path('wind_report.html')
-    if output is not None and importlib.util.find_spec('plotly') is None:
+    outputs = Outputs(options.output, options.csv, options.json, options.png)
+    if not (outputs.files or outputs.json or options.check):
+        outputs = Outputs(Path('wind_report.html'))
+    # What is written to standard output is JSON alone then.
+    say = sys.stderr if outputs.json == STANDARD_OUTPUT else sys.stdout
+    if outputs.page is not None and importlib.util.find_spec('plotly') is None:
         print(f'wind_report: {_PLOTLY}', file=sys.stderr)
         return 1
-    if (wrong := wrong_outputs((output, options.csv), options.flights)) is not None:
+    if (wrong := wrong_outputs(outputs.files, options.flights)) is not None:
         print(f'wind_report: {wrong}', file=sys.stderr)
         return 1
     try:
         with progress_bar() as report:
-            flights, verdicts = make_report(
-                options.flights, output, options.csv, report, options.system, options.replayed)
+            made = make_report(options.flights, outputs, report, options.system,
+                               options.replayed, options.check)
     except RecordError as error:
         print(f'wind_report: {error}', file=sys.stderr)
         return 1
     except OSError as error:
         # A write that fails, as on a full disk, does not name its file.
-        named = error.filename or ' or '.join(
-            str(path) for path in (options.csv, output) if path is not None)
+        named = error.filename or ' or '.join(str(path) for path in outputs.files)
         print(f'wind_report: {named}: {error.strerror}', file=sys.stderr)
         return 1
-    for flight in flights:
-        print(f'{flight.name}: {_in_words(flight)}')
+    for flight in made.flights:
+        print(f'{flight.name}: {_in_words(flight)}', file=say)
         for note in flight.notes:
-            print(f'  note: {note}')
-    for verdict in verdicts:
-        print(verdict)
-    for path in (options.csv, output):
-        if path is not None:
-            print(f'written: {path} ({path.stat().st_size / 1e6:.1f} MB)')
-    return 0
+            print(f'  note: {note}', file=say)
+    for verdict in made.verdicts:
+        print(verdict, file=say)
+    for path in [*(path for path in outputs.files if path != outputs.png), *made.pictures]:
+        print(f'written: {path} ({path.stat().st_size / 1e6:.1f} MB)', file=say)
+    if not options.check:
+        return 0
+    for failure in made.failures:
+        print(f'failed: {failure}', file=sys.stderr)
+    return FAILED if made.failures else 0
 
 
 def _in_words(flight: FlightRecord) -> str:
     air = flight.air
     words = []
     if len(air):
-        words.append(f'{len(air)} ticks, {air.t[-1] - air.t[0]:.1f} s')
+        from dryden_wind_ros.report.analysis import tally
+
+        words.append(f'{len(air)} ticks, {tally(air).seconds:.1f} s')
     if flight.settings:
         first = flight.settings[0]
         words.append(f'mean wind {first.mean_speed:g} m/s from {first.mean_from_deg:g} deg')

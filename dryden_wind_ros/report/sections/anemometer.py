@@ -16,9 +16,14 @@ def anemometer(sheet: Sheet) -> str | None:
     plots = []
     if sheet.analysis.rose is not None:
         plots.append(_rose_plot(sheet))
-    if len(sheet.analysis.gust_factor.start):
+    factor = sheet.analysis.gust_factor.factor
+    if len(factor) > 1:
         plots.append(_gust_factor_plot(sheet))
-    return row(sheet.figure(plot) for plot in plots) if plots else None
+    shown = row(sheet.figure(plot) for plot in plots) if plots else ''
+    if len(factor) == 1:
+        shown += (f'<p>1-minute gust factor: {factor[0]:.2f} in the only whole minute (highest 3 s '
+                  'mean of the horizontal wind over the mean of the minute).</p>')
+    return shown or None
 
 
 def _rose_plot(sheet: Sheet) -> Plot:
@@ -40,7 +45,7 @@ def _rose_plot(sheet: Sheet) -> Plot:
         'radialaxis': {'ticksuffix': ' %', 'angle': 45, 'nticks': 4}, 'barmode': 'stack'})
     return Plot(
         f'{sheet.key}-rose', 'Wind rose', 'Where the wind (mean and gust) came from, and how '
-                'strong.', figure, 400)
+                'strong; calms below 0.5 m/s are left out.', figure, 400)
 
 
 def _gust_factor_plot(sheet: Sheet) -> Plot:

@@ -8,20 +8,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from dryden_wind_ros.gusts.tick_grid import TICK_S
-from dryden_wind_ros.report.compare import CLOSE_GUST, FAIR, WORDS, Comparison
+from dryden_wind_ros.report.compare import CLOSE_GUST, FAIR, Comparison
 from dryden_wind_ros.report.flight import AXES, FlightRecord, FloatArray
 from dryden_wind_ros.report.markup import cards, figure, number, table
-from dryden_wind_ros.report.plots import AXIS_WORDS, ColumnStore, Plot, line, stack, take, with_gaps
+from dryden_wind_ros.report.plots import ColumnStore, Plot, line, stack, take, with_gaps
+from dryden_wind_ros.report.words import AXIS_WORDS, WORDS
 
 _LEAST_RANGE = 0.1  # m/s
 
 
-def comparison(key: str, a: FlightRecord, b: FlightRecord, found: Comparison,
+def comparison(a: FlightRecord, b: FlightRecord, found: Comparison,
                plots: Sequence[Plot]) -> str:
     """Return the part of the page that says whether two flights met the same air."""
     look = 'same' if found.verdict in FAIR else '' if found.verdict == 'unknown' else 'other'
-    parts = [f'<section id="{key}"><h2>Did A and B meet the same air?</h2>',
-             f'<p class="lead">A: {html.escape(a.name)}<br>B: {html.escape(b.name)}</p>',
+    parts = [f'<p class="lead">A: {html.escape(a.name)}<br>B: {html.escape(b.name)}</p>',
              f'<p class="verdict {look}"><strong>{html.escape(found.text)}</strong></p>']
     told = bool(a.settings and b.settings)
     of = f'of {found.common}'
@@ -52,7 +52,6 @@ def comparison(key: str, a: FlightRecord, b: FlightRecord, found: Comparison,
     elif told and found.common:
         parts.append('<p>All settings are the same at every common tick.</p>')
     parts += [figure(plot) for plot in plots]
-    parts.append('</section>')
     return '\n'.join(parts)
 
 

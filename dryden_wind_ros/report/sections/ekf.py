@@ -14,6 +14,7 @@ from dryden_wind_ros.report.phases import PHASE_COLOURS, phase_name
 from dryden_wind_ros.report.plots import (
     Plot,
     compass_ticks,
+    direction_of,
     line,
     middle_direction,
     stack,
@@ -42,14 +43,15 @@ def _ekf_plot(sheet: Sheet) -> Plot:
     figure = stack(3, ['speed, m/s', 'from, deg', 'error, m/s'])
     flown = np.hypot(ekf.flown_e, ekf.flown_n)
     with np.errstate(invalid='ignore'):
-        flown_from = np.degrees(np.arctan2(-ekf.flown_e, -ekf.flown_n))
-        estimate_from = np.degrees(np.arctan2(-ekf.wind_e, -ekf.wind_n))
+        estimate = np.hypot(ekf.wind_e, ekf.wind_n)
+        flown_from = direction_of(flown, np.degrees(np.arctan2(-ekf.flown_e, -ekf.flown_n)))
+        estimate_from = direction_of(estimate, np.degrees(np.arctan2(-ekf.wind_e, -ekf.wind_n)))
     directions = np.concatenate([flown_from, estimate_from])
     centre = middle_direction(directions) if np.isfinite(directions).any() else 0.0
     lows, highs = [], []
     for name, row, values, role, label in (
             ('flown', 1, flown, 'flown', 'flown'),
-            ('estimate', 1, np.hypot(ekf.wind_e, ekf.wind_n), 'estimate', "EKF3's estimate"),
+            ('estimate', 1, estimate, 'estimate', "EKF3's estimate"),
             ('flown_from', 2, flown_from, 'flown', 'flown'),
             ('estimate_from', 2, estimate_from, 'estimate', "EKF3's estimate"),
             ('error', 3, ekf.error_speed, 'error', 'length of (estimate − flown)')):
@@ -69,21 +71,26 @@ def _ekf_plot(sheet: Sheet) -> Plot:
     figure.update_yaxes(rangemode='tozero', row=1, col=1)
     figure.update_yaxes(rangemode='tozero', row=3, col=1)
     whole = analysis.phases[-1].end - analysis.phases[0].start
+    shapes, names = [], []
     for span in analysis.phases:
         phase = WindPhase(span.phase) if span.phase in list(WindPhase) else WindPhase.UNKNOWN
         name = phase_name(phase)
-        figure.add_shape(type='rect', xref='x', yref='paper', x0=span.start, x1=span.end, y0=0,
-                         y1=1, fillcolor=PHASE_COLOURS[phase], line={'width': 0}, layer='below',
-                         name=name)
+        shapes.append({
+            'type': 'rect', 'xref': 'x', 'yref': 'paper', 'x0': span.start, 'x1': span.end,
+            'y0': 0, 'y1': 1, 'fillcolor': PHASE_COLOURS[phase], 'line': {'width': 0},
+            'layer': 'below', 'name': name})
         if span.end - span.start > 0.016 * len(name) * whole:
-            figure.add_annotation(x=0.5 * (span.start + span.end), y=1.0, yref='paper', text=name,
-                                  showarrow=False, yanchor='bottom', font={'size': 11},
-                                  name='phase')
+            names.append({
+                'x': 0.5 * (span.start + span.end), 'y': 1.0, 'xref': 'x', 'yref': 'paper',
+                'text': name, 'showarrow': False, 'yanchor': 'bottom', 'font': {'size': 11},
+                'name': 'phase'})
+    # In one go: add_shape copies all shapes for each new one.
+    figure.update_layout(shapes=shapes, annotations=names)
     return Plot(
-        f'{sheet.key}-ekf', "EKF3's wind", "EKF3's estimate beside the wind really flown (the "
-                'wind sent, through the filter of SITL), with the phases of the estimate as bands. '
-                'A line that stops: no estimate, which is not an estimate of zero.',
-                figure, 590, sheet.key)
+        f'{sheet.key}-ekf', "EKF3's wind", "EKF3's estimate beside the wind really flown (the wind "
+        'sent, through the filter of SITL), with the phases of the estimate as bands. A line that '
+        'stops: no estimate, which is not an estimate of zero, or no direction in a calm.',
+        figure, 590, sheet.key)
 
 
 def _phase_legend(analysis: Analysis) -> str:

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from dryden_wind_ros.report.analysis import Analysis
+from dryden_wind_ros.report.analysis import SLOW_HZ, Analysis, Tally
 from dryden_wind_ros.report.flight import AXES, FlightRecord
 from dryden_wind_ros.report.markup import between, cards, judged, number, table
 from dryden_wind_ros.report.phases import phase_name
@@ -58,8 +58,7 @@ def _at_a_glance(flight: FlightRecord, analysis: Analysis) -> list[tuple[str, st
         found.append(('Draws', f'{draws.of_seed} of {len(draws)}',
                       "recovered from the gusts are the seed's own"))
     if tally.missed is not None:
-        found.append(('Missed ticks', str(tally.missed),
-                      f'{number(tally.rate, 1)} ticks per second of sim time'))
+        found.append(('Missed ticks', str(tally.missed), _rates(tally)))
     if analysis.phases:
         errors = [(p.error_mean, p.end - p.start) for p in analysis.phases
                   if math.isfinite(p.error_mean)]
@@ -88,6 +87,14 @@ def _tick_plot(sheet: Sheet) -> Plot:
         f'{sheet.key}-ticks', 'Ticks', 'How often the air really changed per second of sim '
                 'time (20 is right), and the ticks no clock message was heard for.', figure, 320,
                 sheet.key)
+
+
+def _rates(tally: Tally) -> str:
+    if not tally.slow > 0.0:
+        return f'{number(tally.rate, 1)} ticks per second of sim time'
+    return (f'{number(tally.rate, 1)} ticks per second of sim time; down to '
+            f'{number(tally.least_rate, 1)}, below {SLOW_HZ:g} for {100.0 * tally.slow:.1f} % of '
+            'the time')
 
 
 def _numbers(flight: FlightRecord, analysis: Analysis) -> str:
@@ -123,7 +130,10 @@ def _numbers(flight: FlightRecord, analysis: Analysis) -> str:
         if tally.missed is not None:
             rows.append(['ticks missed (no clock message heard)', str(tally.missed)])
         rows.append(['ticks not in the record', str(tally.lost)])
-        rows.append(['tick rate, median', number(tally.rate, 2, 'Hz of sim time')])
+        rows.append(['tick rate, median and least', f'{number(tally.rate)} and '
+                     f'{number(tally.least_rate)} Hz of sim time'])
+        if math.isfinite(tally.slow):
+            rows.append([f'time at less than {SLOW_HZ:g} Hz', f'{100.0 * tally.slow:.1f} %'])
         rows.append(['times the air began', str(tally.runs)])
         origins = sorted({s.clock_origin for s in flight.settings})
         if origins:
