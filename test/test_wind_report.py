@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import itertools
+import json
 import math
 import os
 import shutil
@@ -14,16 +15,19 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from matplotlib.image import imread
 from support.bags import AirSettings, Sample, ekf_winds, fly, make, write_bag
 from support.dataflash import write_flight
 
 from dryden_wind_ros.gusts.dryden import DrydenGustFleet, low_altitude_scales
+from dryden_wind_ros.logs.air import air_of_sim_wind
 from dryden_wind_ros.logs.bag import read_bag
 from dryden_wind_ros.logs.reader import read_flights
-from dryden_wind_ros.report.analysis import analyse
+from dryden_wind_ros.report.analysis import analyse, tally
 from dryden_wind_ros.report.anemometer import gust_factors, wind_rose
 from dryden_wind_ros.report.chance import CONFIDENCE
 from dryden_wind_ros.report.compare import compare
@@ -32,6 +36,7 @@ from dryden_wind_ros.report.flight import Air, FlightRecord, RecordError, Settin
 from dryden_wind_ros.report.fly_again import fly_again
 from dryden_wind_ros.report.model_steps import model_steps
 from dryden_wind_ros.report.phases import phase_spans
+from dryden_wind_ros.report.plots import restart_lines
 from dryden_wind_ros.report.spectra import spectra
 from dryden_wind_ros.report.strength import strengths
 from dryden_wind_ros.report.thinning import thin
@@ -435,6 +440,7 @@ def test_the_draws_of_a_flight_are_those_of_its_seed_through_changes_and_gaps(tm
     assert commands[0].startswith(
         'ros2 launch dryden_wind_ros sitl.launch.py mean_wind_speed:=8.0 mean_wind_from:=270.0 ')
     assert ' seed:=7 ' in commands[0]
+    assert commands[0].endswith(' ground_height:=0.0')
     assert [c.split('  #')[0] for c in commands[1:]] == [
         'ros2 param set /dryden_wind mean_wind.speed 12.0',
         'ros2 service call /wind/restart std_srvs/srv/Trigger',
@@ -610,6 +616,97 @@ def test_without_a_tick_in_common_nothing_can_be_told(tmp_path):
     assert 'no tick number in common' in found.text
 
 
+def test_the_height_of_the_ground_is_a_setting_like_any_other(tmp_path):
+    low = dataclasses.replace(BREEZE, ground_height=-50.0)
+
+    found = verdict(tmp_path, fly(BREEZE, 20.0), fly(low, 20.0))
+
+    assert found.verdict == 'other settings'
+    assert 'height of the ground, m (0 and -50)' in found.text
+    assert 'ground_height:=-50.0' in fly_again(read_bag(tmp_path / 'b')[0])[0]
+
+
+def test_a_clock_that_was_slow_for_a_while_is_told_by_its_least_rate_and_its_share():
+    n = 1000
+    tick = np.concatenate([np.arange(850), 850 + 3 * np.arange(50), 1000 + np.arange(100)])
+    rate = np.where((tick >= 850) & (tick < 1000), 6.67, 20.0)
+    air = air_of(np.zeros((3, n)), 10.0, 8.0, tick=tick, rate=rate)
+
+    found = tally(air)
+
+    assert found.rate == 20.0
+    assert found.least_rate == 6.67
+    assert found.slow == pytest.approx(148 / 1100)  # of 1100 ticks
+
+
+def test_vehicles_of_two_fleets_are_paired_by_name_and_in_natural_order(tmp_path, capsys):
+    names = ('drone1', 'drone2', 'drone10')
+    bags = [write_bag(tmp_path / bag, [
+        sample for at, name in enumerate(vehicles)
+        for sample in fly(dataclasses.replace(BREEZE, seed=int(name[5:])), 2.0,
+                          namespace=f'/{name}')])
+        for bag, vehicles in (('a', names), ('b', (*names[:2], 'drone3')))]
+
+    assert main([str(bags[0]), str(bags[1]), '--json', str(tmp_path / 'x.json'),
+                 '-o', str(tmp_path / 'x.html'), '--check']) == 0
+
+    found = json.loads((tmp_path / 'x.json').read_text())
+    assert [(c['a'], c['b'], c['verdict']) for c in found['comparisons']] == [
+        ('a /drone1', 'b /drone1', 'same'), ('a /drone2', 'b /drone2', 'same')]
+    assert [f['namespace'] for f in found['flights'][:3]] == list(names)
+    out = capsys.readouterr().out
+    assert 'a /drone10 has no partner' in out
+    assert 'b /drone3 has no partner' in out
+    page = (tmp_path / 'x.html').read_text()
+    assert page.count('<details') == 2 + 6
+    assert str(tmp_path) not in page  # pages are passed on
+
+
+def test_a_ci_gets_numbers_and_an_exit_code(tmp_path, capsys):
+    a = write_bag(tmp_path / 'a', fly(BREEZE, 40.0))
+    b = write_bag(tmp_path / 'b', fly(dataclasses.replace(BREEZE, seed=8), 40.0))
+
+    assert main([str(a), str(b), '--json', '-']) == 0  # made as asked; no verdict was asked for
+    found = json.loads(capsys.readouterr().out)
+    assert main([str(a), str(b), '--check']) == 3
+    out, err = capsys.readouterr()
+    assert 'failed: a and b: Not the same air: only 0 of 800 draws' in err
+    assert 'written' not in out
+    assert main([str(a), '--check']) == 0
+
+    assert not found['passed']
+    assert found['comparisons'][0]['verdict'] == 'other'
+    first = found['flights'][0]
+    assert first['ticks']['recorded'] == 801
+    assert first['draws'] == {'compared': 800, 'of_seed': 800}
+    assert first['gust']['w']['sigma']['least'] < 0.8 < first['gust']['w']['sigma']['most']
+
+
+def test_pictures_need_neither_a_browser_nor_plotly(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'plotly', None)
+    bag = write_bag(tmp_path / 'a', [*fly(BREEZE, 30.0), *ekf_winds(
+        [(0.0, 10.0, 'ground'), (10.0, 30.0, 'learning')], lambda t: (8.0, 0.0),
+        lambda t: (7.0, 1.0))])
+
+    assert main([str(bag), '--png', str(tmp_path / 'x.png')]) == 0
+
+    picture = imread(tmp_path / 'x.png')
+    assert picture.shape[0] > 1000
+    assert picture[..., :3].min(axis=2).std() > 0.05  # not an empty page
+
+
+def test_a_hundred_restarts_in_a_bag_are_drawn_in_one_go(tmp_path):
+    flight = record(tmp_path, 'many', fly(BREEZE, 101.0, changes=[
+        (float(t), lambda air: air.restart()) for t in range(1, 101)]))
+    assert analyse(flight).tally.runs == 101
+    figure = go.Figure()
+
+    restart_lines(figure, flight)
+
+    assert [round(line.x0) for line in figure.layout.shapes] == list(range(1, 101))
+    assert [note.text for note in figure.layout.annotations] == ['air begins anew (100 times)']
+
+
 # -------------------------------------------------------------------------------------------- logs
 
 
@@ -670,6 +767,26 @@ def test_of_logs_the_wind_given_is_compared(tmp_path):
     assert compare(a, in_a, none, analyse(none)).verdict == 'unknown'
 
 
+def test_what_sitl_was_given_before_anybody_gave_wind_is_no_air():
+    """Calm for 40 s, 6 m/s from 200 degrees, from 60 s on 9 m/s from 250, put back at 80 s."""
+    t = 0.05 * np.arange(2000)
+    speed = np.select([t < 40.0, t < 60.0, t < 80.0], [0.0, 6.0, 9.0], 0.0)
+    direction = np.where(t < 40.0, 180.0, np.where(t < 60.0, 200.0, 250.0))
+    # The direction arrives a tick after the speed.
+    direction[1200] = 200.0
+    gust = np.cumsum(np.random.default_rng(1).normal(0.0, 0.02, 2000))
+    air = air_of_sim_wind(t, np.arange(2000), np.array([
+        np.where(speed > 0.0, speed + gust - gust[800], 0.0), direction, 0.0 * t]))
+
+    assert np.isfinite(air.gust[0]).nonzero()[0].tolist() == list(range(800, 1600))
+    mean = np.hypot(air.mean_enu[0], air.mean_enu[1])
+    assert mean[800] == pytest.approx(6.0, abs=0.5)
+    assert mean[1599] == pytest.approx(9.0, abs=0.7)
+    assert len(set(mean[800:1600].round(9).tolist())) == 2
+    assert abs(air.gust[:, 800:1600]).max() < 4.0
+    assert not len(wind_rose(air).share[:, :19].nonzero()[0])  # nothing from 0 to 180
+
+
 # ------------------------------------------------------------------------------------ command line
 
 
@@ -687,7 +804,7 @@ def test_what_must_not_be_written_over_is_refused_by_name(tmp_path, short_bag, c
             ([str(flight), '-o', str(flight)], f'{flight}: this is the flight to be read'),
             ([str(flight), '-o', str(tmp_path)], f'{tmp_path}: this is a folder'),
             ([str(flight), '--csv', ''], 'this is a folder'),
-            ([str(flight), '-o', both, '--csv', both], f'{both}: page and columns cannot')):
+            ([str(flight), '-o', both, '--csv', both], f'{both}: two outputs cannot be')):
         assert main(words) == 1
         assert says in capsys.readouterr().err
 

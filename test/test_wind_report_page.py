@@ -114,3 +114,29 @@ def test_zooming_in_shows_every_tick_and_takes_the_other_plots_along(pages, brow
     assert at_first > 1000
     wait_until(lambda: browser.evaluate("document.getElementById('f0-ekf').layout.xaxis.range")
                == [50, 60], 20.0, 'the plot of the estimate, at the same time')
+
+
+def test_a_printed_page_is_white_and_as_wide_as_the_paper(pages, browser):
+    browser.show(1280, dark=True)
+    load(browser, pages / 'one.html')
+
+    browser.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    wait_until(lambda: browser.evaluate(
+        "[...document.querySelectorAll('.plot .main-svg')].every((s) => s.clientWidth <= 680)"),
+        30.0, 'plots as narrow as the paper')
+    ink = "document.getElementById('f0-gust').layout.font.color"
+    assert browser.evaluate('document.documentElement.dataset.theme') == 'light'
+    assert browser.evaluate(ink) == '#18222d'
+    browser.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    wait_until(lambda: browser.evaluate(ink) == '#e6edf3', 30.0, 'the dark theme again')
+
+
+def test_linked_plots_show_the_same_time(pages, browser):
+    browser.show(400)
+    load(browser, pages / 'one.html')
+
+    ranges = browser.evaluate(
+        "['gust', 'wind', 'height', 'ekf', 'ticks'].map((name) => "
+        "document.getElementById('f0-' + name).layout.xaxis.range.map(Math.round).join())")
+    assert set(ranges) == {'0,150'}
+    assert browser.evaluate("document.querySelectorAll('.modebar').length") == 0  # on a phone
