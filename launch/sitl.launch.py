@@ -39,7 +39,7 @@ def _arguments():
                         'tcp:127.0.0.1:(5762 + 10 x instance).'),
         DeclareLaunchArgument(
             'system_id', default_value='0',
-            description='MAVLink system id of the vehicle; 0 takes the first autopilot heard.'),
+            description='MAVLink system id of the vehicle; 0 takes the first ArduPilot heard.'),
         *launch_vehicles.declare_wind(),
         DeclareLaunchArgument(
             'publish_clock', default_value='true', choices=YES_NO,

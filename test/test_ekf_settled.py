@@ -15,7 +15,6 @@ from support.ekf_flights import message
 from dryden_wind_ros.ekf.phase import WindPhase, WindPhaseMonitor
 from dryden_wind_ros.ekf.settling import Settling, settled_rows
 from dryden_wind_ros.ekf.telemetry import TelemetryFollower
-from dryden_wind_ros.tools import ekf_what_if
 
 WRONG = 3.0  # m/s from the mean of the wind flown in the last 10 s
 
@@ -155,20 +154,6 @@ def test_steady_winds_and_gusts_are_settled_once_learned(name):
     assert wrong <= 3.0
     assert share >= 0.8
     assert changes <= 6  # an outage or a hover makes two each
-
-
-def test_other_process_noise_over_the_same_flight():
-    flight = ekf_what_if.moments(flights.tlog_path(flights.STEPS))
-    recorded = [math.dist(now.estimate, now.flown) for now in flight]
-    own = ekf_what_if.errors(flight, 0.1)
-    assert math.dist(own, recorded) / math.sqrt(len(own)) < 0.8  # m/s, rms
-    slow, fast = (ekf_what_if.within(flight, ekf_what_if.errors(flight, noise))
-                  for noise in (0.02, 0.3))
-    assert len(slow) == len(flights.WIND_STEPS)
-    assert slow[0] == math.inf
-    assert fast[0] < ekf_what_if.within(flight, own)[0]
-    # Straight north: of the last step, mostly from behind, too little is seen.
-    assert ekf_what_if.errors(flight, 0.1, straight=True)[-1] > 5.0
 
 
 # -- other winds, made -----------------------------------------------------------------------------

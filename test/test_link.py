@@ -14,57 +14,12 @@ import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from support import free_port, wait_until
 from support.vehicle import Emulator, Probe
+from support.watched import Watched
 
-from dryden_wind_ros.sitl.connection import parse_connection
-from dryden_wind_ros.sitl.link import Link, LinkState, validate_source_system
-from dryden_wind_ros.sitl.loop import LinkLoop
+from dryden_wind_ros.sitl.link import LinkState, validate_source_system
 
 SYSTEM_TIME = mavlink.MAVLINK_MSG_ID_SYSTEM_TIME
 ATTITUDE = mavlink.MAVLINK_MSG_ID_ATTITUDE
-
-
-class Watched:
-    """A link served by its own thread, and everything it said."""
-
-    def __init__(self, connection: str, allow_remote: bool = False, **options) -> None:
-        self.messages = []
-        self.events = []
-        self.errors = []
-        self.vehicles = []
-        self.loop = LinkLoop(self.errors.append)
-        self.link = Link(
-            parse_connection(connection, allow_remote), on_message=self.messages.append,
-            on_event=self.events.append, on_vehicle=self.vehicles.append, **options)
-
-    def __enter__(self) -> Watched:
-        self.loop.start()
-        self.loop.add(self.link)
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.loop.stop()
-        assert not self.errors
-
-    @property
-    def text(self) -> str:
-        return '\n'.join(event.text for event in self.events)
-
-    def of(self, ident: int) -> list:
-        return [message for message in list(self.messages) if message.get_msgId() == ident]
-
-    def times(self) -> list[int]:
-        return [message.time_boot_ms for message in self.of(SYSTEM_TIME)]
-
-    def wait_up(self, timeout: float = 20.0) -> None:
-        wait_until(lambda: self.link.status().state is LinkState.UP and self.link.time, timeout,
-                   f'the link to be up; it said: {self.text}')
-
-    def wait_said(self, words: str, timeout: float = 20.0) -> None:
-        wait_until(lambda: words in self.text, timeout, f'{words!r}; it said: {self.text}')
-
-
-def settled(watched: Watched) -> dict[str, int]:
-    return dict(watched.link.status().intervals)
 
 
 @pytest.mark.parametrize('vehicle', ['plane', 'copter'])
@@ -72,7 +27,7 @@ def test_every_tick_is_reached_at_the_rates_asked_for(vehicle):
     with Emulator('--vehicle', vehicle, '--speedup', '5') as emulator, \
             Watched(emulator.connection, intervals={ATTITUDE: 50_000}) as watched:
         watched.wait_up()
-        wait_until(lambda: settled(watched) == {'SYSTEM_TIME': 25_000, 'ATTITUDE': 50_000}, 10,
+        wait_until(lambda: watched.settled == {'SYSTEM_TIME': 25_000, 'ATTITUDE': 50_000}, 10,
                    'both intervals to be acknowledged')
         begun = len(watched.times())
         wait_until(lambda: len(watched.times()) > begun + 400, 20, '10 s of vehicle time')
@@ -90,7 +45,7 @@ def test_a_rate_that_is_denied_is_told_and_a_slower_one_taken():
     with Emulator('--vehicle', 'plane', '--speedup', '5') as emulator, \
             Watched(emulator.connection, intervals={ATTITUDE: 10_000}) as watched:
         watched.wait_said('ATTITUDE every 10 ms was denied as too fast')
-        wait_until(lambda: settled(watched)['ATTITUDE'] >= 20_000, 10, 'a slower rate')
+        wait_until(lambda: watched.settled['ATTITUDE'] >= 20_000, 10, 'a slower rate')
         assert any('ATTITUDE' in problem for problem in watched.link.status().problems)
 
 
@@ -126,7 +81,7 @@ def test_a_restart_is_recognised_and_set_up_again():
         before = watched.link.time
         probe.command(mavlink.MAV_CMD_PREFLIGHT_REBOOT_SHUTDOWN, 1)
         watched.wait_said('was restarted (its time went back')
-        wait_until(lambda: settled(watched)['SYSTEM_TIME'] == 25_000, 10,
+        wait_until(lambda: watched.settled['SYSTEM_TIME'] == 25_000, 10,
                    'the interval to be set again')
         begun = len(watched.times())
         wait_until(lambda: len(watched.times()) > begun + 50, 10, 'the clock at its rate again')
@@ -204,12 +159,12 @@ def test_udp_both_ways():
     with Watched(f'udp:127.0.0.1:{port}') as watched, \
             Emulator('--connection', f'udpout:127.0.0.1:{port}', '--speedup', '5'):
         watched.wait_up()
-        wait_until(lambda: settled(watched)['SYSTEM_TIME'] == 25_000, 10, 'an answer over UDP')
+        wait_until(lambda: watched.settled['SYSTEM_TIME'] == 25_000, 10, 'an answer over UDP')
     port = free_port(socket.SOCK_DGRAM)
     with Emulator('--connection', f'udpin:127.0.0.1:{port}', '--speedup', '5'), \
             Watched(f'udpout:127.0.0.1:{port}') as watched:
         watched.wait_up()
-        wait_until(lambda: settled(watched)['SYSTEM_TIME'] == 25_000, 10, 'an answer over UDP')
+        wait_until(lambda: watched.settled['SYSTEM_TIME'] == 25_000, 10, 'an answer over UDP')
 
 
 class Talker:
@@ -248,6 +203,46 @@ def test_two_senders_with_one_system_id_on_a_udp_port_are_told_apart():
         watched.wait_said('sends here too')
         assert min(watched.times()) >= 100_000
         assert watched.link.status().restarts == 0
+
+
+@pytest.mark.parametrize(('other', 'called'), [
+    ({'autopilot': mavlink.MAV_AUTOPILOT_PX4}, 'an autopilot that is not ArduPilot (PX4)'),
+    ({'kind': mavlink.MAV_TYPE_ANTENNA_TRACKER}, 'an antenna tracker'),
+    ({'kind': mavlink.MAV_TYPE_GIMBAL, 'component': 154}, 'something that is no autopilot'),
+    ({'kind': mavlink.MAV_TYPE_GCS, 'autopilot': mavlink.MAV_AUTOPILOT_INVALID,
+      'component': 190}, 'a ground station'),
+])
+def test_what_is_no_ardupilot_vehicle_is_not_taken_though_heard_first(other, called):
+    with Watched(f'udp:127.0.0.1:{free_port(socket.SOCK_DGRAM)}') as watched:
+        stranger = Talker(watched.link.target.port, 100_000, system=5, **other)
+        wait_until(lambda: stranger.say() or watched.link.status().frames > 5, 5, 'its frames')
+        assert watched.link.status().system_id == 0
+        assert not watched.messages
+        vehicle = Talker(watched.link.target.port, 5_000)
+        wait_until(lambda: stranger.say() or vehicle.say() or watched.times(), 5, 'the vehicle')
+        assert watched.link.status().system_id == 1
+        assert max(watched.times()) < 100_000
+        assert called in watched.link._choice.explain()
+
+
+def test_a_udp_port_stays_with_its_first_vehicle():
+    """It has our wind, and keeps it if nobody puts it back."""
+    with Watched(f'udp:127.0.0.1:{free_port(socket.SOCK_DGRAM)}') as watched:
+        port = watched.link.target.port
+        first, second = Talker(port, 100_000), Talker(port, 5_000, system=2)
+        wait_until(lambda: first.say() or watched.times(), 5, 'the first vehicle')
+        silent = time.monotonic()
+        wait_until(lambda: second.say() or time.monotonic() > silent + 4.5, 10, 'its silence',
+                   interval=0.05)
+        assert watched.link.status().system_id == 1
+        assert watched.link.status().state is LinkState.SILENT
+        assert min(watched.times()) >= 100_000
+        # The same vehicle from another port, as after a restart, is the same vehicle.
+        again = Talker(port, 500)
+        wait_until(lambda: second.say() or again.say() or watched.times()[-1] < 5_000, 5,
+                   'the first vehicle again')
+        assert watched.link.status().system_id == 1
+        assert watched.link.status().restarts == 1
 
 
 def test_two_vehicles_behind_one_router_with_one_system_id_are_refused():

@@ -49,7 +49,7 @@ PARAMETERS = (
     Parameter('connection', 'tcp:127.0.0.1:5762',
               'Where the vehicle is, as a pymavlink connection string: tcp:, tcpin:, udp:, udpin:, '
               'udpout:, uds: or a serial device.', read_only=True),
-    Parameter('system_id', 0, 'MAVLink system id of the vehicle; 0: the first autopilot heard.',
+    Parameter('system_id', 0, 'MAVLink system id of the vehicle; 0: the first ArduPilot heard.',
               low=0, high=255, read_only=True),
     Parameter('source_system', 245,
               "Our own MAVLink system id; 255 is the ground station's and would mask the GCS "

@@ -20,6 +20,15 @@ _HEARTBEAT = mavlink.MAVLINK_MSG_ID_HEARTBEAT
 _STEP_BACK, _TANGLED = 60, 200
 
 
+def frame_source(data: bytes) -> tuple[int, int] | None:
+    """Return system and component of the frame that `data` begins with; None if it does not."""
+    if len(data) >= 8 and data[0] == _V2:
+        return data[5], data[6]
+    if len(data) >= 8 and data[0] == _V1:
+        return data[3], data[4]
+    return None
+
+
 class FrameParser:
     """Splits a byte stream into MAVLink 1 and 2 frames and decodes the wanted ones.
 

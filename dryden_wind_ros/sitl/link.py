@@ -12,7 +12,7 @@ Time is the vehicle's own, since its boot, as its messages tell it. Time-outs ar
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from dryden_wind_ros.sitl.connection import ConnectionTarget
 from dryden_wind_ros.sitl.events import Event, Level, Notices
-from dryden_wind_ros.sitl.framing import FrameParser
+from dryden_wind_ros.sitl.framing import FrameParser, frame_source
 from dryden_wind_ros.sitl.link_help import lost_hint, silence_hint
 from dryden_wind_ros.sitl.message_intervals import MessageIntervals
 from dryden_wind_ros.sitl.ports import LinkLost, LookingUp, Port, open_port
@@ -38,6 +38,8 @@ _TIMED = frozenset({
 
 _FIRST_PAUSE_S, _PAUSE_FACTOR, _LONGEST_PAUSE_S = 0.1, 1.6, 5.0
 _QUIET_S = 3.0
+#: So long after a leap of time (wall time, s) lost message rates mean a restart.
+_LEAP_COUNTS_S = 5.0
 #: So many frames tell whether two vehicles use one system id.
 _ENOUGH_FRAMES = 60
 _ONE_VEHICLE_AGAIN_S = 5.0
@@ -135,7 +137,8 @@ class Link:
     source_system : int
         Our own system id.
     intervals : mapping of int to int
-        Message ids to ask for and their intervals in us. SYSTEM_TIME is always asked for.
+        Message ids to ask for and their intervals in us, once `want_intervals` was called.
+        SYSTEM_TIME is always asked for.
     wanted : iterable of int
         Further message ids to hand on.
     """
@@ -153,7 +156,7 @@ class Link:
         self._choice = VehicleChoice(system_id)
         self._clock = VehicleClock()
         self._notices = Notices(target.text, on_event)
-        self._intervals = MessageIntervals(intervals or {}, self._ask_interval, self._notices)
+        self._intervals = MessageIntervals(intervals or {}, self._ask_intervals, self._notices)
         self._parser = FrameParser({*self._intervals.messages, *wanted, _COMMAND_ACK})
         self._codec = mavlink.MAVLink(
             None, validate_source_system(source_system),
@@ -167,6 +170,7 @@ class Link:
         self._next_heartbeat = 0.0
         self._next_check = 0.0
         self._closed = False
+        self._left_at_close = ''
         #: Where the vehicle's datagrams come from; None on a stream.
         self._sender: Any = None
 
@@ -226,6 +230,9 @@ class Link:
 
     def close(self) -> None:
         """Close the port for good."""
+        self._left_at_close = self.intervals_left
+        if self._left_at_close and not self._closed:
+            self._notices.tell(Level.ERROR, f'could not put back {self._left_at_close}')
         self._closed = True
         if self._port is not None:
             self._port.close()
@@ -299,8 +306,36 @@ class Link:
         return self._parser.frames
 
     def listen_only(self, idents: Iterable[int]) -> None:
-        """Decode these messages and heartbeats only from now on."""
+        """Decode these messages and heartbeats only from now on, and ask for none any more."""
+        self._intervals.stop()
         self._parser.wanted = frozenset({*idents, _HEARTBEAT, _COMMAND_ACK})
+
+    def want_intervals(self) -> None:
+        """Ask this vehicle for its messages from now on; it is one that may be changed.
+
+        To be called anew whenever a vehicle was found, found again or restarted.
+        """
+        if self.up:
+            self._intervals.want()
+
+    def release_intervals(self) -> None:
+        """Give all messages their default rates back, and ask for nothing any more."""
+        if self.up:
+            self._intervals.release(self._now)
+
+    @property
+    def intervals_released(self) -> bool:
+        """Whether `release_intervals` has come to its end, a good one or not."""
+        return not self.up or self._state is not LinkState.UP or self._intervals.released
+
+    @property
+    def intervals_left(self) -> str:
+        """Which message rates have not their default back; '' for none."""
+        if self._closed:
+            return self._left_at_close
+        count = self._intervals.to_give_back if self.up else 0
+        return f'{count} message rates of vehicle {self.system}, which last until it is ' \
+            'restarted' if count else ''
 
     # -- connecting
 
@@ -311,9 +346,9 @@ class Link:
         self._next_heartbeat = self._next_check = now
         self._parser.reset()
         self._parser.follow(0, 0)
-        self._choice.connected()
+        self._choice.connected(now)
         self._clock.connected()
-        self._intervals.pause()
+        self._intervals.forget()
         self._sender = None
         self.system = 0
         self._state = LinkState.NOTHING_HEARD
@@ -373,11 +408,7 @@ class Link:
         assert port is not None
         while True:
             data, sender = port.receive()
-            if data:
-                if sender is not None and not self._from_vehicle(sender):
-                    if port.drained:
-                        break
-                    continue
+            if data and (sender is None or self._from_vehicle(data, sender)):
                 for message in self._parser.feed(data):
                     self._dispatch(message, sender)
                     if self._port is not port:
@@ -387,22 +418,22 @@ class Link:
             if port.drained:
                 break
 
-    def _from_vehicle(self, sender: Any) -> bool:
+    def _from_vehicle(self, data: bytes, sender: Any) -> bool:
         """Judge the sender of a datagram: another one with the same system id is not our vehicle.
 
         Senders are told apart only once there is a vehicle.
         """
         if self._sender is None or sender == self._sender:
             return True
-        if self._now - self._last_heard > _QUIET_S:
-            # Ours is gone: this may be the same vehicle, started again with a new port.
+        if self._now - self._last_heard > _QUIET_S \
+                and frame_source(data) == (self.system, self.component):
+            # Ours is gone, and this has its id: the same vehicle, started again with a new port.
             self._sender = None
             self.system = 0
             self._parser.follow(0, 0)
+            self._clock.connected()
+            self._notices.solved('another sender')
             return True
-        return self._another(sender)
-
-    def _another(self, sender: Any) -> bool:
         if 'another sender' not in self._notices:
             self._notices.problem(
                 'another sender', Level.WARN,
@@ -423,6 +454,8 @@ class Link:
             self._state = LinkState.UP
             if self._notices.solved('silent'):
                 self._notices.tell(Level.INFO, f'vehicle {self.system} is heard again')
+        self._intervals.heard(
+            ident, self._now, message.time_boot_ms if ident == _SYSTEM_TIME else None)
         if ident in _TIMED and not self._in_time(ident, message.time_boot_ms):
             return
         if ident == _COMMAND_ACK:
@@ -437,7 +470,7 @@ class Link:
                 self._type = message.type
                 return True
             return False
-        if not self._choice.takes(message):
+        if not self._choice.takes(message, self._now):
             return False
         self.system, self.component = system, component
         self._parser.follow(system, component)
@@ -449,7 +482,7 @@ class Link:
         self._pause = _FIRST_PAUSE_S
         self._notices.solved('silent')
         self._notices.tell(Level.INFO, f'vehicle {self.system} found')
-        self._intervals.ask_again()
+        self._intervals.forget()
         self._on_vehicle(True)
         return True
 
@@ -462,13 +495,15 @@ class Link:
 
     def _in_time(self, ident: int, ms: int) -> bool:
         """Follow the vehicle's time; return False for what belongs to another past."""
-        before = self._clock.time_ms
+        before, leap = self._clock.time_ms, self._clock.leap
         verdict = self._clock.update(ms, self._now, is_clock=ident == _SYSTEM_TIME)
         if self._clock.jumping:
             self._two_vehicles('time jumps to and fro')
+        if self._clock.leap is not leap:
+            self._intervals.begin_counting()
         if verdict is TimeVerdict.RESTARTED:
             assert before is not None
-            self._restarted(before, ms)
+            self._restarted('went back', before, ms)
         elif verdict is TimeVerdict.SUSPECT:
             # A restarted SITL has forgotten our intervals: ask, to be sure the sooner.
             self._intervals.ask_clock_again()
@@ -482,13 +517,26 @@ class Link:
                 f'two vehicles seem to answer with system id {self.system} ({why}), so no wind is '
                 'written; give each its own --sysid, or its own connection')
 
-    def _restarted(self, before_ms: int, ms: int) -> None:
+    def _restarted(self, how: str, before_ms: int, ms: int) -> None:
         self._notices.tell(
-            Level.WARN, f'vehicle {self.system} was restarted (its time went back from '
+            Level.WARN, f'vehicle {self.system} was restarted (its time {how} from '
             f'{before_ms / 1000:.1f} to {ms / 1000:.1f} s); setting it up again')
         self._restarts += 1
-        self._intervals.ask_again()
+        self._intervals.forget()
         self._on_vehicle(True)
+
+    def _watch(self, now: float) -> None:
+        """See that what was granted comes; where it does not, find out why."""
+        time_ms = self._clock.time_ms
+        if time_ms is None:
+            return
+        speedup, _ = self._clock.rates()
+        leap = self._clock.leap
+        if self._intervals.watch(time_ms, speedup, self._last_heard, now) \
+                and leap is not None and now - leap[0] < _LEAP_COUNTS_S:
+            # Time that leapt and rates that are forgotten: it was restarted to a later time.
+            self._clock.restarted_later(now)
+            self._restarted('leapt, and its message rates are gone,', *leap[1:])
 
     # -- duties
 
@@ -507,10 +555,12 @@ class Link:
                 self._clock.forget_jumps()
                 self._notices.solved('ambiguous')
                 self._notices.tell(Level.INFO, 'one vehicle is heard again')
+            if self.up and self._state is LinkState.UP:
+                self._watch(now)
         if self.up and self._state is LinkState.UP:
             self._intervals.poll(now)
 
-    def _ask_interval(self, ident: int, interval_us: int) -> None:
-        self.send(mavlink.MAVLink_command_long_message(
+    def _ask_intervals(self, requests: Sequence[tuple[int, int]]) -> None:
+        self.send(*[mavlink.MAVLink_command_long_message(
             self.system, self.component, _SET_INTERVAL, 0,
-            float(ident), float(interval_us), 0, 0, 0, 0, 0))
+            float(ident), float(interval_us), 0, 0, 0, 0, 0) for ident, interval_us in requests])

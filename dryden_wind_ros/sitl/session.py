@@ -26,7 +26,7 @@ from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.odometry import Odometry, OdometryBuilder
 from dryden_wind_ros.sitl.parameter_reader import ParameterReader
 from dryden_wind_ros.sitl.parameters import ParametersStatus, WindParameters
-from dryden_wind_ros.sitl.sim_wind import Wind
+from dryden_wind_ros.sitl.sim_wind import REQUIRED, Wind
 from dryden_wind_ros.sitl.state_file import StateFile, state_directory, vehicle_key
 
 _SYSTEM_TIME = mavlink.MAVLINK_MSG_ID_SYSTEM_TIME
@@ -175,7 +175,7 @@ class Session:
         It ends, too, when no progress is made any more: `left` then says what is not back.
         """
         self._finished.wait(timeout)
-        return self.parameters.restored
+        return self.parameters.restored and not self.link.intervals_left
 
     @property
     def finished(self) -> bool:
@@ -185,7 +185,7 @@ class Session:
     @property
     def left(self) -> str:
         """What could not be put back, and why; '' if everything is back."""
-        return self.parameters.left
+        return '; '.join(left for left in (self.parameters.left, self.link.intervals_left) if left)
 
     def status(self) -> tuple[LinkStatus, ParametersStatus]:
         """Return snapshots of the link and the wind parameters."""
@@ -224,7 +224,10 @@ class Session:
             if not self.reader.done and not self._restore_asked:
                 self.reader.poll(now, heard)
         if self._restore_asked and not self.parameters.wait_longer(now, self.link.frames):
-            self._finished.set()
+            # Last: the vehicle has to be heard while its parameters are put back.
+            self.link.release_intervals()
+            if self.link.intervals_released:
+                self._finished.set()
 
     def close(self) -> None:
         """Close the link; what is not put back yet stays in the state file."""
@@ -275,6 +278,10 @@ class Session:
         elif ident in parameter_reader.MESSAGES:
             self.parameters.on_message(message, time.monotonic())
             self.reader.on_message(message)
+            if ident == mavlink.MAVLINK_MSG_ID_PARAM_VALUE and message.param_id in REQUIRED \
+                    and not self._restore_asked:
+                # Only a simulator has these: nothing of another vehicle is changed.
+                self.link.want_intervals()
             if ident == mavlink.MAVLINK_MSG_ID_PARAM_VALUE and not self.parameters.writing:
                 self.flown.set(str(message.param_id), float(message.param_value))
         elif self._on_odometry is not None:

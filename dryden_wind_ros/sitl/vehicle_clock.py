@@ -18,6 +18,9 @@ _JUMP_MS = 1000
 #: A step forward by more than twice the last one is believed when a second message has it too; at
 #: least _REORDER_MS and at most this much is believed at once.
 _AHEAD_MS = 10_000
+#: A step of the clock that differs by this much (ms), and this part, from what passed on the wall
+#: is no step of a vehicle that ran on; one that was paused goes on where it was.
+_LEAP_MS, _LEAP_PART = 1000, 0.3
 #: So soon after a restart (wall time, s) the old time may come back, if there are two vehicles.
 _OLD_TIME_S = 3.0
 #: So many jumps within so many s (wall time) are two vehicles.
@@ -46,6 +49,10 @@ class VehicleClock:
         Newest time, ms since boot; None while unknown.
     before_restart_ms : int or None
         Newest time of the boot before.
+    leap : tuple of (float, int, int) or None
+        The last step forward that neither a vehicle that ran on nor a paused one makes: steady
+        time (s), time before and after (ms). A vehicle that was restarted to a later time makes
+        one; so may a link that loses much.
     jumping : bool
         Whether the last `update` was one of many jumps to and fro within some seconds, as no
         vehicle makes: two vehicles with one system id.
@@ -55,6 +62,7 @@ class VehicleClock:
         self.time_ms: int | None = None
         self.before_restart_ms: int | None = None
         self.jumping = False
+        self.leap: tuple[float, int, int] | None = None
         self._back: deque[int] = deque(maxlen=_BACK_IN_A_ROW)
         self._ahead: int | None = None
         self._last_ms: int | None = None
@@ -69,7 +77,8 @@ class VehicleClock:
     def connected(self) -> None:
         """Begin on a new connection: any time may be the vehicle's now."""
         self._back.clear()
-        self._ahead = self._last_ms = None
+        self._ahead = self._last_ms = self.leap = None
+        self._heard.clear()
         self._stale = self.time_ms is not None
 
     def forget_jumps(self) -> None:
@@ -130,6 +139,7 @@ class VehicleClock:
             self._jumped(now)
         self._ahead = None
         if is_clock:
+            self._judge_step(ms, now)
             if self._last_ms is not None:
                 self._step_ms = ms - self._last_ms
             self._last_ms = ms
@@ -140,6 +150,16 @@ class VehicleClock:
             self._stale = False
         self.time_ms = ms
         return TimeVerdict.TAKEN
+
+    def _judge_step(self, ms: int, now: float) -> None:
+        """Compare a step of the clock with what passed on the wall."""
+        speedup, _ = self.rates()
+        if not self._heard or not speedup > 0:
+            return
+        wall, before = self._heard[-1]
+        step, passed = ms - before, 1000 * speedup * (now - wall)
+        if step > _LEAP_MS and abs(step - passed) > _LEAP_MS + _LEAP_PART * passed:
+            self.leap = (now, before, ms)
 
     def _believable(self, ms: int, newest: int) -> bool:
         """Judge a step forward: one message far ahead may be garbage, two agree."""
@@ -160,10 +180,21 @@ class VehicleClock:
         self._jumps.append(now)
         self.jumping = len(self._jumps) == _JUMPS and now - self._jumps[0] < _JUMPS_WITHIN_S
 
+    def restarted_later(self, now: float) -> None:
+        """Take the last leap for a restart."""
+        assert self.leap is not None
+        after = self.leap[2]
+        self.before_restart_ms = None
+        self._begin_anew(now)
+        self._heard.append((now, after))
+
     def _restart(self, ms: int, now: float) -> None:
         self.before_restart_ms, self.time_ms = self.time_ms, ms
+        self._begin_anew(now)
+
+    def _begin_anew(self, now: float) -> None:
         self._restarted_at = now
         self._stale = False
         self._back.clear()
-        self._ahead = self._last_ms = None
+        self._ahead = self._last_ms = self.leap = None
         self._heard.clear()
