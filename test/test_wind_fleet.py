@@ -105,6 +105,19 @@ def test_each_vehicle_has_its_own_draws_and_its_wind_can_be_changed_alone_or_for
     assert not refused.successful
     assert 'mean_wind.speed' in refused.reason
 
+    # A scenario for all, and one vehicle's own speed in place of it.
+    scenario = fleet.file.with_name('calm.yaml')
+    scenario.write_text('wind: {speed: 5}\nprofile: {power: {exponent: 0}}\n')
+    assert fleet.set('/wind_fleet', scenario=str(scenario)).successful
+    assert fleet.set('/v2/dryden_wind', mean_wind__speed=7.0).successful
+    fleet.until(lambda: [s.mean_wind_speed for s in fleet.newest()] == [5.0, 5.0, 7.0], 10,
+                'the wind of the scenario, and the one set by hand')
+    assert {s.scenario for s in fleet.newest()} == {'calm'}
+    scenario.with_name('bad.yaml').write_text('wind: {speed: 5}\nclocc: boot\n')
+    refused = fleet.set('/wind_fleet', scenario=str(scenario.with_name('bad.yaml')))
+    assert not refused.successful
+    assert 'line 2: scenario: clocc is unknown' in refused.reason
+
     vehicles, nodes = fleet.programs
     assert nodes.stop() == 0
     assert nodes.text.count('put back and confirmed') == 3

@@ -129,8 +129,9 @@ class WindFleet(Node):
     def __init__(self, **kwargs: Any) -> None:
         common.interfaces()
         super().__init__('wind_fleet', **kwargs)
+        self.pairs: list[Pair] = []
         self.parameters = common.ParameterTable(
-            self, PARAMETERS, apply=self._on_parameters, also_known=_KNOWN)
+            self, PARAMETERS, judge=self._judge, apply=self._on_parameters, also_known=_KNOWN)
         values = self.parameters.values
         try:
             arguments = values['seed'], values['same_air'], values['first_instance']
@@ -144,7 +145,6 @@ class WindFleet(Node):
         self.left: list[str] = []
         self._applied = {row.name: values[row.name] for row in _WIND_PARAMETERS}
         self.loop = LinkLoop(self._on_error)
-        self.pairs: list[Pair] = []
         try:
             for number, vehicle in enumerate(vehicles, 1):
                 try:
@@ -173,9 +173,18 @@ class WindFleet(Node):
 
     # ------------------------------------------------------------------ all at once
 
+    def _judge(self, values: Mapping[str, Any]) -> None:
+        """Refuse a scenario that one of the vehicles could not fly."""
+        changed = {name: values[name] for name in ('scenario', 'profile')
+                   if self.pairs and values[name] != self._applied[name]}
+        if changed:
+            for pair in self.pairs:
+                pair.wind.scenario.judge({**pair.wind.parameters.values, **changed})
+
     def _on_parameters(self, values: Mapping[str, Any]) -> None:
+        # Also what had that value all the time: set by hand, it wins over a scenario.
         changed = {name: values[name] for name, old in self._applied.items()
-                   if values[name] != old}
+                   if values[name] != old or name in self.parameters.set_now}
         self._applied |= changed
         refused = []
         for pair in self.pairs:
