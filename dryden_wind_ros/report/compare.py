@@ -42,6 +42,7 @@ of 32 bits, and SITL takes each of the three up on whichever loop follows."""
 FAIR = {
     'same': 'the same wind, gusts and settings at every tick',
     'same draws': 'the same draws and settings; height, airspeed or the start parted the gusts',
+    'same settings': 'the same seed and settings of an air whose draws cannot be recovered',
     'same given': 'the same SIM_WIND_*, which is all that the records hold',
 }
 """Verdicts on which two flights make a fair pair, and what they mean."""
@@ -332,8 +333,13 @@ def _judge(a: FlightRecord, b: FlightRecord, found: Comparison) -> tuple[str, st
                                   f'Not the same air: the wind asked for is equal at each of the '
                                   f'{span}, but not all that makes it felt.{because}')
     if equal and found.wind_same == common:
-        what = 'the gusts and the wind are' if draws else 'no gusts blew, and the wind is'
+        blew = bool((a.air.gust[:, found.row_a] != 0.0).any())
+        what = 'the gusts and the wind are' if blew else 'no gusts blew, and the wind is'
         return 'same', f'The same air: {what} equal at each of the {span}.'
+    if not draws and not any(d.name == 'seed' for d in found.settings):
+        return 'same settings', (
+            f'The same seed and settings, but not the same gusts: {found.gusts_same} of {span} are '
+            'equal. The draws of this kind of air cannot be recovered, so it is not proved.')
     if not draws:
         return 'other', (f'Not the same air: the wind is equal at {found.wind_same} of the {span} '
                          'only.')

@@ -23,6 +23,12 @@ PHASE_COLOURS = {
 """Bands; half transparent, so that they do on light and on dark."""
 
 
+def phase_rgba(phase: WindPhase) -> tuple[float, float, float, float]:
+    """Return the colour of a phase as Matplotlib has it, each part 0 to 1."""
+    red, green, blue, alpha = (float(part) for part in PHASE_COLOURS[phase][5:-1].split(','))
+    return red / 255.0, green / 255.0, blue / 255.0, alpha
+
+
 @dataclass(frozen=True)
 class PhaseSpan:
     """One phase of EKF3's wind.

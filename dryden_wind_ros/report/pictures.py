@@ -10,7 +10,7 @@ import numpy as np
 from dryden_wind_ros.ekf.phase import WindPhase
 from dryden_wind_ros.report.analysis import Analysis
 from dryden_wind_ros.report.flight import AXES, FlightRecord, FloatArray
-from dryden_wind_ros.report.phases import PHASE_COLOURS, phase_name
+from dryden_wind_ros.report.phases import phase_name, phase_rgba
 from dryden_wind_ros.report.thinning import thin
 from dryden_wind_ros.report.words import AXIS_WORDS
 
@@ -109,9 +109,8 @@ def _bands(axes: Any, analysis: Analysis) -> None:
     named = set()
     for span in analysis.phases:
         phase = WindPhase(span.phase) if span.phase in list(WindPhase) else WindPhase.UNKNOWN
-        *colour, alpha = (float(part) for part in PHASE_COLOURS[phase][5:-1].split(','))
-        axes.axvspan(span.start, span.end, color=[part / 255.0 for part in colour], alpha=alpha,
-                     linewidth=0, label=None if phase in named else phase_name(phase))
+        axes.axvspan(span.start, span.end, color=phase_rgba(phase), linewidth=0,
+                     label=None if phase in named else phase_name(phase))
         named.add(phase)
 
 

@@ -29,22 +29,11 @@ from dryden_wind_ros.ekf.phase import WindPhase
 from dryden_wind_ros.logs.ekf_wind import Span, WindLog
 from dryden_wind_ros.logs.flight import FlightRecord, RecordError
 from dryden_wind_ros.logs.reader import read_log
+from dryden_wind_ros.report.phases import phase_rgba
 from dryden_wind_ros.tools.command_line import pipe_safe, progress_bar, wrong_outputs
 
 COLUMNS = ('t_boot_s', 'phase', 'wind_n', 'wind_e', 'flown_n', 'flown_e', 'error_speed',
            'error_direction', 'variance_n', 'variance_e', 'settled', 'core', 'flight')
-
-PHASE_COLOURS = {
-    WindPhase.UNKNOWN: '#ffffff',
-    WindPhase.NOT_ESTIMATED: '#e6e6e6',
-    WindPhase.GROUND: '#e6e6e6',
-    WindPhase.INHIBITED: '#c9c9c9',
-    WindPhase.INIT: '#f2a33c',
-    WindPhase.LEARNING: '#d7efd3',
-    WindPhase.COAST: '#b9d3f0',
-    WindPhase.RELEARN: '#d9a3e0',
-}
-"""Colour of each phase's band in a picture."""
 
 
 def write_csv(flights: Sequence[FlightRecord], path: Path) -> None:
@@ -134,7 +123,7 @@ def plot(log: WindLog, path: Path, title: str) -> None:
     spans = log.spans()
     for axis in axes:
         for span in spans:
-            axis.axvspan(span.start, span.end, color=PHASE_COLOURS[span.phase], linewidth=0)
+            axis.axvspan(span.start, span.end, color=phase_rgba(span.phase), linewidth=0)
         axis.grid(color='#00000018', linewidth=0.6)
         axis.set_axisbelow(False)
         for side in ('top', 'right'):
@@ -154,7 +143,7 @@ def plot(log: WindLog, path: Path, title: str) -> None:
     _label_phases(axes[0], spans)
     lines, names = axes[0].get_legend_handles_labels()
     seen = [phase for phase in WindPhase if any(span.phase is phase for span in spans)]
-    figure.legend([*lines, *(Patch(color=PHASE_COLOURS[phase]) for phase in seen)],
+    figure.legend([*lines, *(Patch(color=phase_rgba(phase)) for phase in seen)],
                   [*names, *(phase.name.lower().replace('_', ' ') for phase in seen)],
                   loc='outside lower center', ncols=len(seen) + len(names), frameon=False,
                   fontsize=9, handlelength=1.4, columnspacing=1.4)

@@ -130,9 +130,9 @@ def _numbers(flight: FlightRecord, analysis: Analysis) -> str:
         if tally.missed is not None:
             rows.append(['ticks missed (no clock message heard)', str(tally.missed)])
         rows.append(['ticks not in the record', str(tally.lost)])
-        rows.append(['tick rate, median and least', f'{number(tally.rate)} and '
-                     f'{number(tally.least_rate)} Hz of sim time'])
         if math.isfinite(tally.slow):
+            rows.append(['tick rate, median and least', f'{number(tally.rate)} and '
+                         f'{number(tally.least_rate)} Hz of sim time'])
             rows.append([f'time at less than {SLOW_HZ:g} Hz', f'{100.0 * tally.slow:.1f} %'])
         rows.append(['times the air began', str(tally.runs)])
         origins = sorted({s.clock_origin for s in flight.settings})
