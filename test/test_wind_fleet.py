@@ -112,7 +112,7 @@ def test_each_vehicle_has_its_own_draws_and_its_wind_can_be_changed_alone_or_for
     assert fleet.set('/v2/dryden_wind', mean_wind__speed=7.0).successful
     fleet.until(lambda: [s.mean_wind_speed for s in fleet.newest()] == [5.0, 5.0, 7.0], 10,
                 'the wind of the scenario, and the one set by hand')
-    assert {s.scenario for s in fleet.newest()} == {'calm'}
+    assert {s.scenario for s in fleet.newest()} == {str(scenario)}
     scenario.with_name('bad.yaml').write_text('wind: {speed: 5}\nclocc: boot\n')
     refused = fleet.set('/wind_fleet', scenario=str(scenario.with_name('bad.yaml')))
     assert not refused.successful

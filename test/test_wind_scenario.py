@@ -14,7 +14,12 @@ from dryden_wind_ros.gusts.conditions import MeanWind
 from dryden_wind_ros.gusts.mean_wind import RecordedWind
 from dryden_wind_ros.gusts.record_csv import ScenarioError
 from dryden_wind_ros.gusts.tick_grid import TICK_NS
+from dryden_wind_ros.logs.bag import read_bag
 from dryden_wind_ros.logs.recorded_wind import open_scenario
+from dryden_wind_ros.report.plots import ColumnStore
+from dryden_wind_ros.report.sections.scenario import planned_wind
+from dryden_wind_ros.report.sections.scenario import scenario as scenario_section
+from dryden_wind_ros.report.sheet import Sheet
 from dryden_wind_ros.tools.wind_scenario import main
 
 EXAMPLES = Path(__file__).parents[1] / 'config' / 'scenarios'
@@ -145,3 +150,33 @@ def test_the_examples_are_good_and_are_drawn(tmp_path, capsys):
         assert main([str(example), *plotted]) == 0
         assert not plotted or picture.read_bytes().startswith(b'\x89PNG')
     assert 'at 60 s' in capsys.readouterr().out
+
+
+def test_the_report_shows_the_scenario_beside_what_was_flown(tmp_path):
+    path = tmp_path / 'changing.yaml'
+    path.write_text('changes: [{at: 2, over: 4, speed: 12, from: 10}]\n'
+                    'profile: {power: {exponent: 0.2}}\n'
+                    'gusts: [{at: 5, amplitude: 3, duration: 0.5}]\n')
+    wind = open_scenario(path).mean_wind(MeanWind.of(6.0, 350.0))
+    # Half-way the wind is set by hand, and no more that of the scenario.
+    by_hand = [(0.0, lambda air: air.follow_mean_wind(wind)),
+               (8.0, lambda air: air.configure(AirSettings(mean_speed=3.0)))]
+    samples = list(fly(AirSettings(mean_speed=6.0, mean_from_deg=350.0), 10.0, changes=by_hand,
+                       height=lambda t: 10.0 + t))
+    for sample in samples:
+        if sample.topic == '/wind/state':
+            sample.message.scenario = str(path)
+    flight = read_bag(write_bag(tmp_path / 'bag', iter(samples)))[0]
+    assert len(flight.settings) == 1
+    planned = planned_wind(open_scenario(path), flight, str(path), None)
+    flown = np.hypot(flight.air.mean_enu[0], flight.air.mean_enu[1])
+    followed = flight.air.t < 8.0
+    assert planned[0, followed] == pytest.approx(flown[followed])
+    assert planned[0, -1] == pytest.approx(12.0 * 2.0**0.2)
+    assert planned[1, 80] == pytest.approx(0.0, abs=1e-6)
+    sheet = Sheet('a', flight, None, ColumnStore())
+    page = scenario_section(sheet)
+    assert 'one_minus_cosine gust of 3 m/s over 0.5 s, along, at 5 s' in page
+    assert len(sheet.plots) == 1
+    path.unlink()
+    assert 'there is no such file' in scenario_section(Sheet('a', flight, None, ColumnStore()))

@@ -16,7 +16,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -311,6 +311,7 @@ class _Vehicle:
     states: list[tuple[Any, ...]] = field(default_factory=list)
     stamps: list[float] = field(default_factory=list)
     settings: dict[Settings, int] = field(default_factory=dict)
+    began_with: dict[Settings, Settings] = field(default_factory=dict)
     ekf: list[tuple[Any, ...]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     sim_wind: list[tuple[float, ...]] = field(default_factory=list)
@@ -337,6 +338,10 @@ class _Vehicle:
             message.mean_wind_speed, message.mean_wind_from_deg, message.mean_wind_up,
             message.clock_origin, message.header.frame_id,
             *(getattr(message, name, none) for name, none in _SINCE_THE_FIELD))
+        if settings.scenario:
+            # It changes the mean wind from tick to tick; a setting is what it began with.
+            of_all = replace(settings, mean_speed=0.0, mean_from_deg=0.0, mean_up=0.0)
+            settings = self.began_with.setdefault(of_all, settings)
         index = self.settings.setdefault(settings, len(self.settings))
         mean, gust = message.mean, message.gust
         self.stamps.append(stamp)

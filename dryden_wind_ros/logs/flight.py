@@ -40,7 +40,7 @@ class Settings:
     scale : float
         Factor on the gust.
     mean_speed, mean_from_deg, mean_up : float
-        Mean wind.
+        Mean wind; under a scenario, the one that it began with here.
     clock_origin : float
         Time from which ticks are counted, s.
     frame_id : str

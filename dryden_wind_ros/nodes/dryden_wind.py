@@ -346,7 +346,7 @@ class DrydenWindNode(Node):
             self._wind_pub.publish(self._stamped(wind, stamp))
         if heard[3]:
             state = fill_state(self._msg.WindState(), self.air, tick, self._given.rate)
-            state.scenario = self.scenario.name
+            state.scenario = self.scenario.file
             self._state_pub.publish(self._stamped(state, stamp))
 
     def _stamped(self, message: Any, stamp: Time) -> Any:

@@ -33,21 +33,24 @@ class ScenarioFollower:
         Of the node: whose wind is taken of a bag with several vehicles.
     say : callable
         Called with what a user should read; the second argument tells whether it is a warning.
+
+    Attributes
+    ----------
+    scenario : Scenario or None
+        The one in force.
+    file : str
+        Its path, from the root, so that others find it too; '' for none.
     """
 
     def __init__(self, namespace: str, say: Callable[[str, bool], None]) -> None:
         self.scenario: Scenario | None = None
+        self.file = ''
         self._namespace, self._say = namespace, say
         self._path = ''
         self._opened: dict[str, Scenario] = {}
         self._source: ObservedSource | None = None
         self._gusts: ScenarioGusts | None = None
         self._hand: dict[str, float] = {}
-
-    @property
-    def name(self) -> str:
-        """Name of the scenario in force; '' for none."""
-        return '' if self.scenario is None else self.scenario.name
 
     @property
     def counts_from_arming(self) -> bool:
@@ -114,6 +117,7 @@ class ScenarioFollower:
         if self._gusts is not None:
             self._gusts.end()
         self._path, self._hand = path, {}
+        self.file = os.path.abspath(os.path.expanduser(path)) if path else ''
         self.scenario = self._opened.get(path) if path else None
         self._source = self._gusts = None
         self._opened = {}

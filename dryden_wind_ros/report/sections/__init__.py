@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dryden_wind_ros.report.sections import air, anemometer, ekf, model, numbers, settings
+from dryden_wind_ros.report.sections import air, anemometer, ekf, model, numbers, scenario, settings
 from dryden_wind_ros.report.sheet import Sheet
 
 
@@ -37,6 +37,7 @@ class Section:
 SECTIONS = (
     Section('at-a-glance', numbers.glance),
     Section('air', air.air, 'Air'),
+    Section('scenario', scenario.scenario, 'Scenario'),
     Section('estimate', ekf.ekf, 'EKF3'),
     Section('by-height', model.strength, 'Strength'),
     Section('spectra', model.spectra, 'Spectra'),
