@@ -1,4 +1,4 @@
-"""Many vehicles, each with its own SITL, gusts and namespace, served by one process.
+"""Many vehicles, each with its own SITL, gusts and namespace, served by one process or a few.
 
     ros2 launch dryden_wind_ros multi_vehicle.launch.py vehicles:=3 mean_wind_speed:=8
     ros2 launch dryden_wind_ros multi_vehicle.launch.py vehicles:=fleet.yaml
@@ -7,6 +7,7 @@ Vehicle i listens where SITL instance i does. All wind is changed at once on /wi
 on /vehicle_1/dryden_wind and so on.
 """
 
+import os
 import shlex
 from pathlib import Path
 
@@ -39,6 +40,10 @@ def _arguments():
             'same_air', default_value='false', choices=YES_NO,
             description='Whether all vehicles meet the same draws; otherwise each has a seed '
                         'derived from seed.'),
+        DeclareLaunchArgument(
+            'processes', default_value='auto',
+            description='How many processes the fleet is dealt to; auto: one for each '
+                        f'{fleet.VEHICLES_PER_PROCESS} vehicles, as far as there are cores.'),
         DeclareLaunchArgument(
             'clock', default_value='vehicle', choices=['vehicle', 'shared'],
             description="'vehicle': each vehicle's own boot clock, published in its namespace; "
@@ -74,13 +79,9 @@ def _start(context):
             'or a YAML file)') from None
 
     respawn = given('use_respawn') == 'true'
-    # No name, namespace or remapping of a node here: they would hold for every node inside.
-    nodes = Node(
-        package=PACKAGE, executable='wind_fleet', output='screen', emulate_tty=True,
-        respawn=respawn, respawn_delay=2.0, parameters=[str(params_file)],
-        sigterm_timeout=str(launch_vehicles.FLEET_PUT_BACK_S),
-        ros_arguments=['--log-level', given('log_level'), *_for_the_fleet(parameters),
-                       '-r', f'wind_fleet:clock:={given("clock_topic")}'])
+    parts = _processes(given('processes'), vehicles)
+    nodes = [_part(part, parts, parameters, params_file, respawn, given)
+             for part in range(parts)]
     actions = [LogInfo(msg=warning) for warning in misspelt(
         context.launch_configurations, (argument.name for argument in _arguments()))]
     if given('emulator') == 'true':
@@ -88,21 +89,40 @@ def _start(context):
             launch_vehicles.embedded(_first_of_all(vehicles), len(vehicles),
                                      shlex.split(given('emulator_arguments'))),
             'vehicles', nodes, respawn, launch_vehicles.FLEET_PUT_BACK_S)
-    actions.append(nodes)
+    actions += nodes
     if not respawn:
-        actions.append(launch_vehicles.ends_with(nodes, 'the fleet process'))
+        actions += [launch_vehicles.ends_with(node, 'a process of the fleet') for node in nodes]
     if given('record') == 'true':
         actions += launch_vehicles.record(
             given('bag'), [vehicle.name for vehicle in vehicles], CONFIG / 'record_qos.yaml')
     return actions
 
 
-def _for_the_fleet(parameters):
-    """Return the parameters so that only the node wind_fleet takes them."""
-    words = []
-    for name, value in parameters.items():
-        words += ['-p', f'wind_fleet:{name}:={yaml.safe_dump(value).split(chr(10))[0]}']
-    return words
+def _processes(text, vehicles):
+    most = sum(1 for part in fleet.deal(vehicles, len(vehicles)) if part)
+    if text == 'auto':
+        return min(most, fleet.processes_for(len(vehicles), os.cpu_count() or 1))
+    parts = number('processes', text, int)
+    if not 1 <= parts <= most:
+        raise RuntimeError(
+            f'launch argument processes is {text!r}; it must be auto or from 1 to {most} (vehicles '
+            'that share a connection stay in one process)')
+    return parts
+
+
+def _part(part, parts, parameters, params_file, respawn, given):
+    """Return one process of the fleet."""
+    # No name, namespace or remapping of all nodes here: it would hold for every node inside.
+    name = f'wind_fleet_{part + 1}' if part else 'wind_fleet'
+    words = ['-r', f'wind_fleet:__node:={name}'] if part else []
+    for parameter, value in {**parameters, 'part': part, 'parts': parts}.items():
+        words += ['-p', f'{name}:{parameter}:={yaml.safe_dump(value).split(chr(10))[0]}']
+    return Node(
+        package=PACKAGE, executable='wind_fleet', output='screen', emulate_tty=True,
+        respawn=respawn, respawn_delay=2.0, parameters=[str(params_file)],
+        sigterm_timeout=str(launch_vehicles.FLEET_PUT_BACK_S),
+        ros_arguments=['--log-level', given('log_level'), *words,
+                       '-r', f'{name}:clock:={given("clock_topic")}'])
 
 
 def _first_of_all(vehicles):

@@ -102,7 +102,7 @@ def _start(context):
         context.launch_configurations, (argument.name for argument in _arguments()))]
     if vehicle_command:
         actions += launch_vehicles.held(
-            vehicle_command, 'vehicle', bridge, respawn, launch_vehicles.PUT_BACK_S)
+            vehicle_command, 'vehicle', [bridge], respawn, launch_vehicles.PUT_BACK_S)
     actions += [wind, bridge]
     if not respawn:
         actions += [launch_vehicles.ends_with(wind, 'the wind node'),

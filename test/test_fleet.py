@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dryden_wind_ros.sitl.fleet import FleetError, derived_seed, listed, load, numbered
+from dryden_wind_ros.sitl.fleet import (
+    FleetError,
+    deal,
+    derived_seed,
+    listed,
+    load,
+    numbered,
+    processes_for,
+)
 
 
 def test_vehicles_by_number_follow_sitls_ports():
@@ -79,3 +87,24 @@ def test_a_file_that_is_no_fleet_is_refused(tmp_path, text, named):
         load(path, seed=1)
     with pytest.raises(FleetError, match='cannot be read'):
         load(tmp_path / 'none.yaml', seed=1)
+
+
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=40), st.integers(1, 6))
+def test_a_fleet_is_dealt_evenly_and_vehicles_of_one_connection_stay_together(ports, parts):
+    fleet = listed([{'connection': f'udp:127.0.0.1:{14550 + port}', 'system_id': i + 1}
+                    for i, port in enumerate(ports)], seed=1)
+    dealt = deal(fleet, parts)
+    assert len(dealt) == parts
+    assert sorted(v.name for part in dealt for v in part) == sorted(v.name for v in fleet)
+    for part in dealt:
+        assert part == [v for v in fleet if v in part]  # in the order of the fleet
+    homes = {}
+    for number, part in enumerate(dealt):
+        for vehicle in part:
+            assert homes.setdefault(vehicle.connection, number) == number
+
+
+def test_a_hundred_vehicles_are_dealt_alike_to_the_cores_that_there_are():
+    assert [len(part) for part in deal(numbered(100, seed=1), 2)] == [50, 50]
+    assert [processes_for(n, 2) for n in (1, 50, 51, 100, 250)] == [1, 1, 2, 2, 2]
+    assert processes_for(250, 16) == 5

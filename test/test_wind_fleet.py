@@ -1,5 +1,6 @@
 """Many vehicles in one process, each as if alone."""
 
+import signal
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
+from std_srvs.srv import Trigger
 from support import free_port, wait_until
 from support.processes import Program
 
@@ -170,3 +172,38 @@ def test_a_remapping_that_would_make_all_vehicles_one_is_refused(remap):
     assert run.returncode == 2
     assert 'instead of /vehicle_1/dryden_wind' in run.stderr
     assert 'Traceback' not in run.stderr
+
+
+def test_a_fleet_in_two_processes_is_one_fleet(make_fleet):
+    fleet = make_fleet(3, 'wind_fleet:part:=0', 'wind_fleet:parts:=2')
+    folder = fleet.file.parent
+    fleet.programs.append(Program(
+        folder / 'fleet_2.log', 'dryden_wind_ros.nodes.wind_fleet', '--ros-args',
+        '-r', 'wind_fleet:__node:=wind_fleet_2', '-p', f'vehicles_file:={fleet.file}',
+        '-p', 'wind_fleet_2:mean_wind.speed:=8.0', '-p', 'wind_fleet_2:seed:=3',
+        '-p', 'wind_fleet_2:part:=1', '-p', 'wind_fleet_2:parts:=2'))
+    fleet.until(lambda: all(fleet.newest()), 60, 'ticks of all three vehicles')
+    # Names and seeds are those of one process: seeds go by the place in the whole list.
+    assert [state.seed for state in fleet.newest()] == [derived_seed(3, i) for i in range(3)]
+
+    assert fleet.set('/wind_fleet', mean_wind__speed=12.0).successful
+    fleet.until(lambda: all(s.mean_wind_speed == 12.0 for s in fleet.newest()), 20,
+                'the change in both processes')
+    # What one part is asked alone is refused, and so is what no vehicle can take.
+    refused = fleet.set('/wind_fleet_2', mean_wind__speed=3.0)
+    assert not refused.successful
+    assert '/wind_fleet' in refused.reason
+    assert not fleet.set('/wind_fleet', mean_wind__speed=99.0).successful
+    restarts = [state.restarts for state in fleet.newest()]
+    client = fleet.user.create_client(Trigger, '/wind/restart')
+    fleet.until(client.service_is_ready, 20, 'the service wind/restart')
+    future = client.call_async(Trigger.Request())
+    fleet.until(future.done, 20, 'the answer of wind/restart')
+    fleet.until(lambda: [s.restarts for s in fleet.newest()] == [r + 1 for r in restarts], 20,
+                'all airs to begin anew')
+
+    first, second = fleet.programs[1:]
+    for program in (second, first):
+        program.signal(signal.SIGINT)
+    assert (first.wait(30), second.wait(30)) == (0, 0)
+    assert '3 of 3 vehicles in 2 processes ended well' in first.text

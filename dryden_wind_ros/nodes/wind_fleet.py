@@ -33,6 +33,7 @@ from dryden_wind_ros.nodes import common, wind_parameters
 from dryden_wind_ros.nodes import mavlink_bridge as bridge_module
 from dryden_wind_ros.nodes.common import Parameter
 from dryden_wind_ros.nodes.dryden_wind import DrydenWindNode
+from dryden_wind_ros.nodes.fleet_parts import Parts, Summary, in_words
 from dryden_wind_ros.nodes.mavlink_bridge import MavlinkBridge
 from dryden_wind_ros.nodes.poller import Poller
 from dryden_wind_ros.sitl import fleet
@@ -55,6 +56,11 @@ PARAMETERS = (
               low=0, high=wind_parameters.MAX_SEED, read_only=True),
     Parameter('same_air', False, "Whether all vehicles meet the same draws: the fleet's seed.",
               read_only=True),
+    Parameter('part', 0, 'Which part of a fleet that is dealt to several processes this one is, '
+              'from 0; the first is the one to ask.', low=0, high=fleet.MAX_VEHICLES - 1,
+              read_only=True),
+    Parameter('parts', 1, 'How many processes the fleet is dealt to.', low=1,
+              high=fleet.MAX_VEHICLES, read_only=True),
     Parameter('clock', 'vehicle', "'vehicle': each vehicle's own boot clock, over its link; "
               "'shared': one clock topic for all.", choices=('vehicle', 'shared'), read_only=True),
     Parameter('publish_clock', True, "Whether each vehicle's clock is published in its namespace.",
@@ -128,11 +134,15 @@ class WindFleet(Node):
 
     def __init__(self, **kwargs: Any) -> None:
         common.interfaces()
-        super().__init__('wind_fleet', **kwargs)
+        super().__init__(kwargs.pop('node_name', 'wind_fleet'), **kwargs)
         self.pairs: list[Pair] = []
+        self._following = False
         self.parameters = common.ParameterTable(
             self, PARAMETERS, judge=self._judge, apply=self._on_parameters, also_known=_KNOWN)
         values = self.parameters.values
+        if values['part'] >= values['parts']:
+            raise common.BadParameter(f'part is {values["part"]}; of {values["parts"]} parts the '
+                                      f'last is {values["parts"] - 1}')
         try:
             arguments = values['seed'], values['same_air'], values['first_instance']
             if values['vehicles_file']:
@@ -141,6 +151,13 @@ class WindFleet(Node):
                 vehicles = fleet.numbered(values['vehicles'], *arguments)
         except fleet.FleetError as error:
             raise common.BadParameter(str(error)) from None
+        whole = len(vehicles)
+        vehicles = fleet.deal(vehicles, values['parts'])[values['part']]
+        if not vehicles:
+            raise common.BadParameter(
+                f'parts is {values["parts"]}; there is no vehicle for part {values["part"]}: '
+                f'{whole} vehicles, and those on one connection stay in one process')
+        self._parts = Parts(self, values['part'], values['parts'])
         #: What could not be put back at the end, a line a vehicle.
         self.left: list[str] = []
         self._applied = {row.name: values[row.name] for row in _WIND_PARAMETERS}
@@ -163,7 +180,9 @@ class WindFleet(Node):
                 f'/{vehicle.name}: {vehicle.connection}, '
                 + (f'system {vehicle.system_id}, ' if vehicle.system_id else '')
                 + f'seed {pair.wind.air.settings.seed}')
-        self.create_service(Trigger, 'wind/restart', self._on_restart)
+        if self._parts.first:
+            self.create_service(Trigger, 'wind/restart', self._on_restart)
+            self._parts.tell(self._applied)
         self._clock_sub = None
         if values['clock'] == 'shared':
             self._clock_sub = self.create_subscription(
@@ -174,12 +193,20 @@ class WindFleet(Node):
     # ------------------------------------------------------------------ all at once
 
     def _judge(self, values: Mapping[str, Any]) -> None:
-        """Refuse a scenario that one of the vehicles could not fly."""
-        changed = {name: values[name] for name in ('scenario', 'profile')
-                   if self.pairs and values[name] != self._applied[name]}
-        if changed:
-            for pair in self.pairs:
-                pair.wind.scenario.judge({**pair.wind.parameters.values, **changed})
+        """Refuse for all vehicles what one of them cannot take."""
+        if values['part'] and self.pairs and not self._following:
+            raise ValueError('this is one part of a fleet in several processes; set parameters '
+                             'on /wind_fleet, which hands them to all')
+        changed = {row.name: values[row.name] for row in _WIND_PARAMETERS
+                   if self.pairs and values[row.name] != self._applied[row.name]}
+        for pair in self.pairs if changed else ():
+            whole = {**pair.wind.parameters.values, **changed}
+            try:
+                wind_parameters.settings_of(whole)
+                if {'scenario', 'profile'} & set(changed):
+                    pair.wind.scenario.judge(whole)
+            except ValueError as error:
+                raise ValueError(f'{pair.wind.get_namespace()}: {error}') from None
 
     def _on_parameters(self, values: Mapping[str, Any]) -> None:
         # Also what had that value all the time: set by hand, it wins over a scenario.
@@ -194,12 +221,37 @@ class WindFleet(Node):
                 refused.append(f'{pair.wind.get_namespace()}: {result.reason}')
         for text in refused:
             self.get_logger().error(text)
+        if self._parts.first:
+            self._parts.tell(self._applied, changed)
 
-    def _on_restart(self, _request: Trigger.Request, response: Trigger.Response) -> Any:
+    def _follow(self) -> None:
+        """Do what the first part was asked for."""
+        heard = self._parts.heard()
+        if heard is None:
+            return
+        settings, by_hand, restart = heard
+        self._following = True
+        try:
+            result = self.set_parameters_atomically(_overrides(
+                {name: value for name, value in settings.items() if name in self._applied
+                 and (name in by_hand or value != self._applied[name])}))
+        finally:
+            self._following = False
+        if not result.successful:
+            self.get_logger().error(f'settings of /wind_fleet were not taken: {result.reason}')
+        if restart:
+            self._restart()
+
+    def _restart(self) -> None:
         for pair in self.pairs:
             pair.wind.restart()
+
+    def _on_restart(self, _request: Trigger.Request, response: Trigger.Response) -> Any:
+        self._restart()
+        self._parts.tell(self._applied, restart=True)
         response.success = True
-        response.message = f'the air of {len(self.pairs)} vehicles begins anew'
+        others = '' if self._parts.parts == 1 else ', and of those in the other processes,'
+        response.message = f'the air of {len(self.pairs)} vehicles{others} begins anew'
         return response
 
     def _on_error(self, error: BaseException) -> None:
@@ -214,12 +266,14 @@ class WindFleet(Node):
         if self._clock_sub is None:
             while not ending.told():
                 poller.poll(POLL_S)
+                self._follow()
             return
         next_poll = time.monotonic()
         while not ending.told():
             self._take_clock()
             if time.monotonic() >= next_poll:
                 poller.poll()
+                self._follow()
                 next_poll = time.monotonic() + POLL_S
             time.sleep(CLOCK_S)
 
@@ -255,6 +309,10 @@ class WindFleet(Node):
         if self.left:
             logger.error(f'{len(self.left)} of {len(bridges)} vehicles could not be put back: '
                          + '; '.join(self.left))
+        if self._parts.parts > 1:
+            summaries = self._parts.end(Summary(self._parts.part, len(bridges), tuple(self.left)))
+            if self._parts.first:
+                logger.info(in_words(summaries, self._parts.parts))
         self._destroy_pairs()
 
     def _destroy_pairs(self) -> None:

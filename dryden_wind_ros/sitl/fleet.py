@@ -14,6 +14,7 @@ A fleet is a number of vehicles by SITL's rules, or a YAML list:
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,9 @@ from dryden_wind_ros.sitl.connection import ConnectionStringError, parse_connect
 
 MAX_VEHICLES = 250
 """MAVLink has no more system ids than that for vehicles."""
+
+VEHICLES_PER_PROCESS = 50
+"""One interpreter carries about sixty vehicles with comfort on one core."""
 
 _NAME = re.compile(r'[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*')
 _KEYS = ('name', 'instance', 'system_id', 'connection', 'seed', 'wind')
@@ -89,6 +93,36 @@ def numbered(count: int, seed: int, same_air: bool = False,
     if not 1 <= count <= MAX_VEHICLES:
         raise FleetError(f'vehicles is {count}; it must be from 1 to {MAX_VEHICLES}')
     return listed([{} for _ in range(count)], seed, same_air, first_instance)
+
+
+def deal(vehicles: Sequence[Vehicle], parts: int) -> list[list[Vehicle]]:
+    """Deal a fleet to several processes.
+
+    Parameters
+    ----------
+    vehicles : sequence of Vehicle
+        The whole fleet.
+    parts : int
+        How many processes, from 1.
+
+    Returns
+    -------
+    list of list of Vehicle
+        One a process, alike in size, each in the order of the fleet. Vehicles that share a
+        connection stay together, for a port belongs to one process; so a part may be empty.
+    """
+    groups: dict[str, list[int]] = {}
+    for index, vehicle in enumerate(vehicles):
+        groups.setdefault(vehicle.connection, []).append(index)
+    dealt: list[list[int]] = [[] for _ in range(parts)]
+    for group in groups.values():
+        min(dealt, key=len).extend(group)
+    return [[vehicles[index] for index in sorted(part)] for part in dealt]
+
+
+def processes_for(vehicles: int, cores: int) -> int:
+    """Return how many processes a fleet is best dealt to on a machine of so many cores."""
+    return max(1, min(cores, math.ceil(vehicles / VEHICLES_PER_PROCESS)))
 
 
 def load(path: Path, seed: int, same_air: bool = False, first_instance: int = 0) -> list[Vehicle]:

@@ -94,9 +94,9 @@ def existing_file(name: str, text: str) -> Path:
     return path
 
 
-def held(command: Sequence[str], name: str, until: Any, respawned: bool,
+def held(command: Sequence[str], name: str, until: Sequence[Any], respawned: bool,
          patience: int) -> list[Any]:
-    """Return actions that run a simulator, end the launch with it, and it after a node.
+    """Return actions that run a simulator, end the launch with it, and it after some nodes.
 
     Parameters
     ----------
@@ -104,10 +104,10 @@ def held(command: Sequence[str], name: str, until: Any, respawned: bool,
         Its command line.
     name : str
         For the log.
-    until : launch action
-        The process that has to leave first.
+    until : sequence of launch actions
+        The processes that have to leave first.
     respawned : bool
-        Whether that process is started again when it leaves, except at the end.
+        Whether they are started again when they leave, except at the end.
     patience : int
         How long it may take to leave, s.
     """
@@ -115,14 +115,20 @@ def held(command: Sequence[str], name: str, until: Any, respawned: bool,
         cmd=[sys.executable, '-m', 'dryden_wind_ros.tools.hold', *command],
         name=name, output='screen', sigterm_timeout=str(patience + 5))
 
-    def left(_event: Any, context: Any) -> list[Any]:
+    there = set(until)
+
+    def left(event: Any, context: Any) -> list[Any]:
         if respawned and not context.is_shutdown:
+            return []
+        there.discard(event.action)
+        if there:
             return []
         return [EmitEvent(event=SignalProcess(
             signal_number=signal.SIGTERM, process_matcher=matches_action(vehicle)))]
 
     return [vehicle, ends_with(vehicle, f'process {name}'),
-            RegisterEventHandler(OnProcessExit(target_action=until, on_exit=left))]
+            *(RegisterEventHandler(OnProcessExit(target_action=process, on_exit=left))
+              for process in until)]
 
 
 def embedded(instance: int, count: int, arguments: Sequence[str]) -> list[str]:
