@@ -65,15 +65,20 @@ class FrameParser:
         self._codec = mavlink.MAVLink(None)
 
     def reset(self) -> None:
-        """Forget a half-read frame."""
+        """Forget a half-read frame: what comes now does not go on with it."""
         self._buffer.clear()
+        self.forget_numbers()
+
+    def forget_numbers(self) -> None:
+        """Forget how often numbers stepped back, and which comes next: frames are missing."""
+        self._number = self._checksum = -1
+        self._tangle = 0
 
     def follow(self, system: int, component: int) -> None:
         """Want messages of this sender only (0: of anybody), and begin to judge its numbers."""
         self.system, self.component = system, component
         self.heard = 0
-        self._number = self._checksum = -1
-        self._tangle = 0
+        self.forget_numbers()
 
     @property
     def tangled(self) -> bool:
@@ -84,7 +89,7 @@ class FrameParser:
         step = (number - self._number) & 0xFF
         if step == 0 and checksum == self._checksum:
             return  # the same frame, by two ways
-        if self.heard and (step == 0 or step > 127):
+        if self._number >= 0 and (step == 0 or step > 127):
             self._tangle = min(self._tangle + _STEP_BACK, 2 * _TANGLED)
         elif self._tangle:
             self._tangle -= 1

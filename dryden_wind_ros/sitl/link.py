@@ -24,6 +24,7 @@ from dryden_wind_ros.sitl.framing import FrameParser, frame_source
 from dryden_wind_ros.sitl.link_help import lost_hint, silence_hint
 from dryden_wind_ros.sitl.message_intervals import MessageIntervals
 from dryden_wind_ros.sitl.ports import LinkLost, LookingUp, Port, open_port
+from dryden_wind_ros.sitl.reading import BoundedReader
 from dryden_wind_ros.sitl.vehicle_choice import VehicleChoice
 from dryden_wind_ros.sitl.vehicle_clock import TimeVerdict, VehicleClock
 
@@ -158,6 +159,7 @@ class Link:
         self._notices = Notices(target.text, on_event)
         self._intervals = MessageIntervals(intervals or {}, self._ask_intervals, self._notices)
         self._parser = FrameParser({*self._intervals.messages, *wanted, _COMMAND_ACK})
+        self._reader = BoundedReader()
         self._codec = mavlink.MAVLink(
             None, validate_source_system(source_system),
             mavlink.MAV_COMP_ID_ONBOARD_COMPUTER)
@@ -344,6 +346,7 @@ class Link:
         self._connections += 1
         self._last_heard = now
         self._next_heartbeat = self._next_check = now
+        self._reader.begin()
         self._parser.reset()
         self._parser.follow(0, 0)
         self._choice.connected(now)
@@ -404,26 +407,26 @@ class Link:
     # -- reading
 
     def _drain(self) -> None:
+        """Read what has arrived, within a budget: other links of the loop wait meanwhile."""
         port = self._port
         assert port is not None
-        while True:
-            data, sender = port.receive()
-            if data and (sender is None or self._from_vehicle(data, sender)):
-                for message in self._parser.feed(data):
-                    self._dispatch(message, sender)
-                    if self._port is not port:
-                        return
-                if self._parser.tangled:
-                    self._two_vehicles('the numbers of their messages jump to and fro')
-            if port.drained:
-                break
+        for data, sender in self._reader.pieces(port, self._now, self._from_vehicle):
+            if self._reader.skipped:
+                self._reader.skipped = False
+                self._parser.reset()
+            for message in self._parser.feed(data):
+                self._dispatch(message, sender)
+                if self._port is not port:
+                    return
+            if self._parser.tangled and not self._reader.flooded(self._now):
+                self._two_vehicles('the numbers of their messages jump to and fro')
 
     def _from_vehicle(self, data: bytes, sender: Any) -> bool:
         """Judge the sender of a datagram: another one with the same system id is not our vehicle.
 
         Senders are told apart only once there is a vehicle.
         """
-        if self._sender is None or sender == self._sender:
+        if sender is None or self._sender is None or sender == self._sender:
             return True
         if self._now - self._last_heard > _QUIET_S \
                 and frame_source(data) == (self.system, self.component):
@@ -528,6 +531,11 @@ class Link:
     def _watch(self, now: float) -> None:
         """See that what was granted comes; where it does not, find out why."""
         time_ms = self._clock.time_ms
+        if self._reader.flooded(now):
+            # What is missing was not read, or never got in: nobody's rates are to blame.
+            self._parser.forget_numbers()
+            self._intervals.begin_counting()
+            return
         if time_ms is None:
             return
         speedup, _ = self._clock.rates()
@@ -549,6 +557,7 @@ class Link:
                 mavlink.MAV_STATE_ACTIVE, 3))
         if now >= self._next_check:
             self._next_check = now + 0.1
+            self._tell_flood(now)
             if now - self._last_heard > _QUIET_S:
                 self._explain_quiet()
             if self.ambiguous and now - self._two_heard_at > _ONE_VEHICLE_AGAIN_S:
@@ -559,6 +568,14 @@ class Link:
                 self._watch(now)
         if self.up and self._state is LinkState.UP:
             self._intervals.poll(now)
+
+    def _tell_flood(self, now: float) -> None:
+        if self._reader.flooded(now):
+            self._notices.problem(
+                'flood', Level.WARN, 'more arrives than can be read: who sends so much there? The '
+                'newest messages of the vehicle are taken, and ticks may be missing')
+        elif self._notices.solved('flood'):
+            self._notices.tell(Level.INFO, 'everything that arrives is read again')
 
     def _ask_intervals(self, requests: Sequence[tuple[int, int]]) -> None:
         self.send(*[mavlink.MAVLink_command_long_message(

@@ -21,7 +21,8 @@ from typing import Any, Protocol
 from dryden_wind_ros.sitl.connection import ConnectionTarget
 from dryden_wind_ros.sitl.endpoint import EndpointError, look_up, numeric_address
 
-_READ_SIZE = 1 << 16
+#: The longest datagram there is; and what is taken from a stream at once.
+_DATAGRAM_SIZE, _READ_SIZE = 1 << 16, 1 << 14
 #: Bytes that may wait in the kernel for a peer that takes none; more is refused. A vehicle that
 #: takes 45 writes of parameters (33 bytes each) at once while armed raises internal errors.
 _MAX_QUEUED = 768
@@ -344,7 +345,7 @@ class _Datagrams:
 
     def receive(self) -> tuple[bytes, Any]:
         try:
-            data, sender = self._socket.recvfrom(_READ_SIZE)
+            data, sender = self._socket.recvfrom(_DATAGRAM_SIZE)
         except (BlockingIOError, InterruptedError):
             self.drained = True
             return b'', None
