@@ -457,16 +457,19 @@ def test_another_seed_in_the_settings_is_found_out(hover):
     assert recover_draws(hover.air, lie, model_steps(hover.air, lie)).of_seed == 0
 
 
-def test_a_clock_that_goes_back_is_a_new_run_and_time_goes_on(tmp_path):
-    first = list(fly(BREEZE, 10.0))
-    again = [dataclasses.replace(s, time_ns=s.time_ns + 20 * 10**9) for s in fly(BREEZE, 5.0)]
+def test_a_clock_that_goes_back_begins_another_flight_with_its_own_ekf(tmp_path):
+    again = [dataclasses.replace(s, time_ns=s.time_ns + 20 * 10**9) for s in itertools.chain(
+        fly(BREEZE, 5.0), ekf_winds([(0.0, 5.0, 'init')], lambda t: (8.0, 0.0), lambda t: (7.0, 0)))]
+    bag = write_bag(tmp_path / 'reboot', [*fly(BREEZE, 10.0), *ekf_winds(
+        [(0.0, 10.0, 'learning')], lambda t: (8.0, 0.0), lambda t: (7.0, 0.0)), *again])
 
-    flight = record(tmp_path, 'reboot', [*first, *again])
+    first, second = read_bag(bag)
 
-    assert analyse(flight).tally.runs == 2
-    assert analyse(flight).tally.seconds == pytest.approx(15.0)
-    assert (np.diff(flight.air.timeline()) > 0.0).all()
-    assert analyse(flight).draws.of_seed == len(analyse(flight).draws) == 300
+    assert (first.name, second.name) == ('reboot flight 1', 'reboot flight 2')
+    assert [analyse(one).tally.seconds for one in (first, second)] == pytest.approx([10.0, 5.0])
+    assert [analyse(one).draws.of_seed for one in (first, second)] == [200, 100]
+    assert [sorted(set(one.ekf.phase.tolist())) for one in (first, second)] == [[5], [4]]
+    assert [one.ekf.t[-1] for one in (first, second)] == pytest.approx([9.8, 4.8])
 
 
 # --------------------------------------------------------------------------------------- numbers
@@ -804,7 +807,7 @@ def test_what_must_not_be_written_over_is_refused_by_name(tmp_path, short_bag, c
             ([str(flight), '-o', str(flight)], f'{flight}: this is the flight to be read'),
             ([str(flight), '-o', str(tmp_path)], f'{tmp_path}: this is a folder'),
             ([str(flight), '--csv', ''], 'this is a folder'),
-            ([str(flight), '-o', both, '--csv', both], f'{both}: two outputs cannot be')):
+            ([str(flight), '-o', both, '--csv', both], f'{both}: two outputs cannot')):
         assert main(words) == 1
         assert says in capsys.readouterr().err
 

@@ -11,10 +11,7 @@ from __future__ import annotations
 import math
 import os
 import re
-import shutil
-import sqlite3
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,16 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from dryden_wind_ros.logs import mcap_repair
 from dryden_wind_ros.logs.air import air_of_sim_wind, empty_air
+from dryden_wind_ros.logs.bag_files import BagFiles
 from dryden_wind_ros.logs.flight import (
     Air,
     Ekf,
     FlightRecord,
+    FloatArray,
+    IntArray,
     RecordError,
     Settings,
     runs_of,
 )
+from dryden_wind_ros.logs.mcap import zstd
+from dryden_wind_ros.logs.messages import Contents, Definition, Raw
+from dryden_wind_ros.logs.times import sort_out
 
 INTERFACES = 'dryden_wind_interfaces'
 WIND_STATE = f'{INTERFACES}/msg/WindState'
@@ -41,11 +43,11 @@ WANTED = (WIND_STATE, SIM_WIND, EKF_WIND)
 
 Progress = Callable[[float], None]
 
-_SUFFIXES = ('.mcap', '.db3')
+_ZSTD = b'\x28\xb5\x2f\xfd'
 
 
 def read_bag(path: Path, progress: Progress | None = None) -> list[FlightRecord]:
-    """Read the flights in a bag, one for each namespace with wind topics.
+    """Read the flights in a bag: one for each namespace with wind topics and start of its clock.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ def read_bag(path: Path, progress: Progress | None = None) -> list[FlightRecord]
     Returns
     -------
     list of FlightRecord
-        In order of the namespaces' names.
+        In the natural order of the namespaces' names, and of time.
 
     Raises
     ------
@@ -71,142 +73,105 @@ def read_bag(path: Path, progress: Progress | None = None) -> list[FlightRecord]
             f'{path}: bags are read through the Python package rosbags, which cannot be imported '
             f'({error}). Install it: python3 -m pip install rosbags') from error
     with ExitStack() as stack:
-        source = _Source(path, stack)
+        bag = _Bag(path, stack)
         vehicles: dict[str, _Vehicle] = {}
-        for topic, kind, stamp, message in source.messages(progress):
-            vehicles.setdefault(_namespace(topic, kind), _Vehicle()).take(kind, stamp, message)
+        for number, (topic, kind, stamp, message) in enumerate(bag.messages(progress)):
+            vehicles.setdefault(_namespace(topic, kind), _Vehicle()).take(
+                kind, number, stamp, message)
         if not vehicles:
-            raise RecordError(source.why_nothing())
+            raise RecordError(bag.why_nothing())
         several = len(vehicles) > 1
-        return [
-            vehicle.record(f'{source.name} {namespace or "/"}' if several else source.name,
-                           str(path), tuple(source.notes), namespace.strip('/'))
-            for namespace, vehicle in sorted(vehicles.items())]
+        name = path.name or path.resolve().name
+        return [flight for namespace, vehicle in sorted(
+                    vehicles.items(), key=lambda one: natural_order(one[0]))
+                for flight in vehicle.flights(f'{name} {namespace or "/"}' if several else name,
+                                              str(path), tuple(bag.notes), namespace.strip('/'))]
 
 
-# ------------------------------------------------------------------------------- files of a bag
+def natural_order(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts names as people do: drone1, drone2, drone10."""
+    return [(int(part), '') if part.isdigit() else (-1, part)
+            for part in re.split(r'(\d+)', name)]
 
 
-class _Source:
+class _Bag:
     """The messages of interest in a bag, and what is wrong with it."""
 
     def __init__(self, path: Path, stack: ExitStack) -> None:
         self.path = path
-        self.name = path.name or path.resolve().name
-        self.notes: list[str] = []
-        self._stack = stack
+        self._files = BagFiles(path, stack)
+        self.notes = self._files.notes
         self._topics: dict[str, str] = {}
-        self._total = self._read = 0
-        self._bad: dict[str, str] = {}
-        if not path.exists():
-            raise RecordError(f'{path}: there is no such file or folder')
-        self._parts = self._folder(path) if path.is_dir() else [self._file(path)]
-
-    def _folder(self, path: Path) -> list[Path]:
-        files = sorted((f for f in path.iterdir() if f.name.endswith(
-            (*_SUFFIXES, *(f'{s}.zstd' for s in _SUFFIXES)))), key=_natural)
-        if (path / 'metadata.yaml').is_file() and files:
-            if all(_looks_whole(file) for file in files):
-                return [path]
-        elif files:
-            self.notes.append('metadata.yaml is missing: the recording was not ended properly')
-        if not files:
-            there = ', '.join(sorted(f.name for f in path.iterdir())[:5]) or 'nothing'
-            raise RecordError(f'{path}: no bag: no .mcap or .db3 file in this folder, only {there}'
-                              if there != 'nothing' else f'{path}: the folder is empty')
-        return [self._file(file) for file in files]
-
-    def _file(self, path: Path) -> Path:
-        """Return a file that can be opened: this one, or a repaired copy of it."""
-        with open(path, 'rb') as file:
-            start = file.read(16)
-        if not start:
-            raise RecordError(f'{path}: the file is empty (0 bytes): nothing was recorded')
-        if start.startswith(mcap_repair.MAGIC):
-            if mcap_repair.is_whole(path) and path.suffix == '.mcap':
-                return path
-            target = self._scratch() / f'{path.stem}.mcap'
-            records = mcap_repair.save_whole_records(path, target)
-            if records < 2:
-                raise RecordError(f'{path}: cut off after {path.stat().st_size} bytes, before the '
-                                  'first message')
-            self.notes.append(f'{path.name} is cut off; everything up to there was read')
-            return target
-        if start.startswith(b'SQLite format 3'):
-            log = path.with_name(path.name + '-wal')
-            if path.suffix == '.db3' and not (log.exists() and log.stat().st_size):
-                return path
-            target = self._scratch() / f'{path.stem}.db3'
-            shutil.copyfile(path, target)
-            if log.exists():
-                # What a killed recorder had written but not yet merged.
-                shutil.copyfile(log, target.with_name(target.name + '-wal'))
-                try:
-                    with sqlite3.connect(target) as database:
-                        database.execute('PRAGMA wal_checkpoint(TRUNCATE)')
-                        database.execute('PRAGMA journal_mode=DELETE')
-                except sqlite3.Error as error:
-                    self.notes.append(f'{log.name} cannot be read ({error})')
-                else:
-                    self.notes.append(f'{path.name} was not closed; its {log.name} was read too')
-            return target
-        if start.startswith(b'#ROSBAG V'):
-            raise RecordError(f'{path}: a bag of ROS 1; only bags of ROS 2 can hold a flight')
-        raise RecordError(f'{path}: neither an MCAP nor an SQLite bag (it starts with '
-                          f'{start[:8]!r})')
-
-    def _scratch(self) -> Path:
-        return Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix='wind_report-')))
+        self._total = 0
+        self._bad: dict[str, tuple[int, str]] = {}
+        self._store: Any = None
+        self._known: set[str] = set()
 
     def messages(self, progress: Progress | None) -> Iterator[tuple[str, str, float, Any]]:
-        """Yield (topic, type, time of recording in s, message)."""
-        for number, part in enumerate(self._parts):
+        """Yield (topic, type, time of recording in s, message) in the order of recording."""
+        waiting: list[Raw] = []  # sim_wind is only needed where no wind/state says the same
+        stated: set[str] = set()
+        files = self._files.files
+        for number, file in enumerate(files):
             def report(fraction: float, number: int = number) -> None:
                 if progress is not None:
-                    progress((number + fraction) / len(self._parts))
-            yield from self._part(part, report)
-        for kind, text in self._bad.items():
-            self.notes.append(f'{kind}: {text}')
-
-    def _part(self, part: Path, report: Progress) -> Iterator[tuple[str, str, float, Any]]:
-        from rosbags.rosbag2 import Reader
-
-        reader = Reader(part)
-        try:
-            reader.open()
-        except Exception as error:  # whatever the parsers inside make of a broken file
-            raise RecordError(f'{self.path}: cannot be opened as a bag: {_plain(error)}') from error
-        try:
-            for connection in reader.connections:
-                self._topics[connection.topic] = connection.msgtype
-            self._total += reader.message_count
-            wanted = _worth_reading(reader.connections)
-            if not wanted:
-                return
-            deserialize = _typestore(self.path, wanted).deserialize_cdr
-            count = sum(c.msgcount for c in wanted) or 1
-            for number, (connection, stamp, data) in enumerate(reader.messages(wanted)):
-                try:
-                    message = deserialize(data, connection.msgtype)
-                except Exception as error:
-                    self._bad[connection.topic] = f'a message cannot be decoded ({_plain(error)})'
-                    continue
-                self._read += 1
-                yield connection.topic, connection.msgtype, stamp * 1e-9, message
-                if not number % 1000:
-                    report(number / count)
+                    progress((number + fraction) / len(files))
+            try:
+                for raw in file.messages(WANTED, report):
+                    self._define(file.contents)
+                    namespace = _namespace(raw.topic, raw.kind)
+                    if raw.kind == SIM_WIND:
+                        if namespace not in stated:
+                            waiting.append(raw)
+                        continue
+                    if raw.kind == WIND_STATE:
+                        stated.add(namespace)
+                    yield from self._decoded(raw)
+            except RecordError:
+                raise
+            except Exception as error:  # the file broke: what was read stands
+                if not file.contents.topics:
+                    self.notes.append(f'cannot be opened as a bag: {_plain(error)}')
+                else:
+                    self.notes.append(f'the bag is damaged ({_plain(error)})')
             report(1.0)
-        except RecordError:
-            raise
-        except Exception as error:  # the file broke in the middle: what was read stands
-            self.notes.append(f'{part.name} is damaged ({_plain(error)}); the {self._read} wind '
-                              'messages before that were read')
-        finally:
-            reader.close()
+            self._topics.update(file.contents.topics)
+            self._total += sum(file.contents.counts.values())
+            self.notes += file.contents.notes
+        for raw in waiting:
+            if _namespace(raw.topic, raw.kind) not in stated:
+                yield from self._decoded(raw)
+        for topic, (count, text) in self._bad.items():
+            self.notes.append(f'{topic}: {count} messages cannot be decoded ({text})')
+
+    def _decoded(self, raw: Raw) -> Iterator[tuple[str, str, float, Any]]:
+        data = raw.data
+        try:
+            if data[:4] == _ZSTD:  # each message compressed by itself
+                data = zstd().decompress(data)
+            message = self._store.deserialize_cdr(data, raw.kind)
+        except Exception as error:
+            count, _ = self._bad.get(raw.topic, (0, ''))
+            self._bad[raw.topic] = count + 1, _plain(error)
+            return
+        yield raw.topic, raw.kind, raw.stamp_ns * 1e-9, message
+
+    def _define(self, contents: Contents) -> None:
+        """Learn the message types that a file defines."""
+        new = {kind for kind in contents.topics.values() if kind in WANTED} - self._known
+        if new:
+            if self._store is None:
+                from rosbags.typesys import Stores, get_typestore
+                self._store = get_typestore(Stores.ROS2_JAZZY)
+            self._known |= new
+            _register(self._store, self.path, {
+                kind: contents.definitions.get(kind, Definition('', '')) for kind in new})
 
     def why_nothing(self) -> str:
         """Say why there is no flight in the bag."""
         notes = ''.join(f'; {note}' for note in self.notes)
+        if not self._total and any('cut off' in note for note in self.notes):
+            return f'{self.path}: the recording was cut off before the first message{notes}'
         if not self._topics:
             return f'{self.path}: the bag is empty: no topic, no message{notes}'
         wanted = [t for t, kind in self._topics.items() if kind in WANTED]
@@ -221,31 +186,9 @@ class _Source:
                 f'{", ".join(listed[:8])}{more}{notes}')
 
 
-def _worth_reading(connections: Iterable[Any]) -> list[Any]:
-    """Choose the topics to read: sim_wind only where no wind/state says the same and more."""
-    stated = {_namespace(c.topic, c.msgtype) for c in connections
-              if c.msgtype == WIND_STATE and c.msgcount}
-    return [c for c in connections if c.msgtype in WANTED and not (
-        c.msgtype == SIM_WIND and _namespace(c.topic, c.msgtype) in stated)]
-
-
 def _namespace(topic: str, kind: str) -> str:
     # rsplit by the depth of the names: wind/state, sim_wind, ekf_wind.
     return topic.rsplit('/', 2 if kind == WIND_STATE else 1)[0]
-
-
-def _natural(path: Path) -> list[tuple[int, str]]:
-    return [(int(part), '') if part.isdigit() else (-1, part)
-            for part in re.split(r'(\d+)', path.name)]
-
-
-def _looks_whole(path: Path) -> bool:
-    if path.suffix == '.mcap':
-        return mcap_repair.is_whole(path)
-    if path.suffix == '.db3':
-        log = path.with_name(path.name + '-wal')
-        return not (log.exists() and log.stat().st_size)
-    return True
 
 
 def _plain(error: Exception) -> str:
@@ -255,29 +198,25 @@ def _plain(error: Exception) -> str:
 # ------------------------------------------------------------------------- message definitions
 
 
-def _typestore(path: Path, connections: Iterable[Any]) -> Any:
-    from rosbags.interfaces import MessageDefinitionFormat
-    from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
+def _register(store: Any, path: Path, definitions: Mapping[str, Definition]) -> None:
+    from rosbags.typesys import get_types_from_idl, get_types_from_msg
 
-    store = get_typestore(Stores.ROS2_JAZZY)
     found: dict[str, Any] = {}
-    for connection in connections:
-        definition = connection.msgdef
-        if definition.format == MessageDefinitionFormat.MSG:
-            found.update(get_types_from_msg(definition.data, connection.msgtype))
-        elif definition.format == MessageDefinitionFormat.IDL:
-            found.update(get_types_from_idl(definition.data))
+    for kind, (encoding, text) in definitions.items():
+        if encoding == 'ros2msg' and text:
+            found.update(get_types_from_msg(text, kind))
+        elif encoding in ('ros2idl', 'omgidl') and text:
+            found.update(get_types_from_idl(text))
         else:
             folder = _interfaces_folder()
             if folder is None:
                 raise RecordError(
                     f'{path}: the bag holds no message definitions, and those of {INTERFACES} were '
                     'not found. Source a workspace that has it')
-            file = folder / f'{connection.msgtype.rsplit("/", 1)[1]}.msg'
-            found.update(get_types_from_msg(file.read_text(), connection.msgtype))
+            file = folder / f'{kind.rsplit("/", 1)[1]}.msg'
+            found.update(get_types_from_msg(file.read_text(), kind))
     store.register({name: fields for name, fields in found.items()
-                    if name not in store.fielddefs or name.startswith(INTERFACES)})
-    return store
+                    if name not in store.fielddefs})
 
 
 def _interfaces_folder() -> Path | None:
@@ -290,8 +229,8 @@ def _interfaces_folder() -> Path | None:
 
 # ---------------------------------------------------------------------------------- one vehicle
 
-_MAX_T = 1e10
-"""s: no clock in use, Unix time included, is beyond it."""
+_RESTART = 1.0
+"""s that sim time goes back by where it starts again; messages that overtake each other do less."""
 
 _INTEGERS = ('tick', 'draws', 'missed_ticks', 'restarts')
 _FLOATS = ('t', 'height', 'airspeed', 'u', 'v', 'w', 'sigma_u', 'sigma_v', 'sigma_w', 'length_u',
@@ -306,105 +245,196 @@ _EKF_FLOATS = ('since', 'wind_e', 'wind_n', 'flown_e', 'flown_n', 'error_speed',
 
 @dataclass
 class _Vehicle:
-    """Messages of one namespace, gathered by column."""
+    """Messages of one namespace, gathered by column, each with its place in the bag."""
 
     states: list[tuple[Any, ...]] = field(default_factory=list)
-    stamps: list[float] = field(default_factory=list)
     settings: dict[Settings, int] = field(default_factory=dict)
     began_with: dict[Settings, Settings] = field(default_factory=dict)
     ekf: list[tuple[Any, ...]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     sim_wind: list[tuple[float, ...]] = field(default_factory=list)
-    timeless: int = 0
 
-    def take(self, kind: str, stamp: float, message: Any) -> None:
+    def take(self, kind: str, number: int, stamp: float, message: Any) -> None:
+        """Take the message that is the `number`-th in the bag."""
         if kind == WIND_STATE:
-            self._take_state(stamp, message)
+            self._take_state(number, stamp, message)
         elif kind == EKF_WIND:
             self.ekf.append((
-                _seconds(message.header.stamp), stamp, message.phase, message.settled,
+                _seconds(message.header.stamp), number, stamp, message.phase, message.settled,
                 message.aiding_lost, *(getattr(message, name, math.nan) for name in _EKF_FLOATS)))
             self.reasons.append(message.reason)
         else:
-            self.sim_wind.append((_seconds(message.header.stamp), message.tick, message.speed,
-                                  message.direction, message.direction_z))
+            self.sim_wind.append((_seconds(message.header.stamp), number, message.tick,
+                                  message.speed, message.direction, message.direction_z))
 
-    def _take_state(self, stamp: float, message: Any) -> None:
-        if not abs(message.t) < _MAX_T:
-            self.timeless += 1
-            return
-        settings = Settings(
-            message.gusts, message.method, message.seed, message.scale, message.profile,
-            message.mean_wind_speed, message.mean_wind_from_deg, message.mean_wind_up,
-            message.clock_origin, message.header.frame_id,
-            *(getattr(message, name, none) for name, none in _SINCE_THE_FIELD))
+    def _take_state(self, number: int, stamp: float, message: Any) -> None:
+        settings = settings_of(message)
         if settings.scenario:
             # It changes the mean wind from tick to tick; a setting is what it began with.
             of_all = replace(settings, mean_speed=0.0, mean_from_deg=0.0, mean_up=0.0)
             settings = self.began_with.setdefault(of_all, settings)
         index = self.settings.setdefault(settings, len(self.settings))
         mean, gust = message.mean, message.gust
-        self.stamps.append(stamp)
         self.states.append((
-            index, *(getattr(message, name, -1) for name in _INTEGERS),
+            number, stamp, index, *(getattr(message, name, -1) for name in _INTEGERS),
             *(getattr(message, name, math.nan) for name in _FLOATS),
             mean.x, mean.y, mean.z, gust.x, gust.y, gust.z))
 
-    def record(self, name: str, source: str, notes: tuple[str, ...],
-               namespace: str = '') -> FlightRecord:
-        settings = tuple(self.settings)
+    def flights(self, name: str, source: str, notes: tuple[str, ...],
+                namespace: str) -> list[FlightRecord]:
+        """Return a record for each time that the clock was started."""
         missing: list[str] = []
-        if self.states:
-            air = self._air(settings)
-        elif self.sim_wind:
-            air = self._air_of_sim_wind()
-            missing.append('no wind/state in the bag: only SIM_WIND_* is known, neither gusts, nor '
-                           'height, nor settings')
-        else:
-            air = empty_air()
-            missing.append("neither wind/state nor sim_wind in the bag: only EKF3's wind is known")
-        if self.timeless:
-            missing.append(f'{self.timeless} wind/state messages without a time that makes sense '
-                           'were left out')
-        if not self.ekf:
-            missing.append('no ekf_wind in the bag')
-        return FlightRecord(name, source, 'bag', air, settings, self._ekf(air),
-                            (*notes, *missing), namespace)
+        airs = self._airs(missing)
+        ekfs = self._ekfs(missing)
+        parts = _paired(airs, ekfs)
+        found = []
+        for number, (air, ekf) in enumerate(parts, start=1):
+            more: list[str] = []
+            several = len(parts) > 1
+            if several:
+                more.append(f'sim time starts again in the bag: flight {number} of {len(parts)}')
+            if air is None:
+                more.append('no air of this flight in the bag' if self.states or self.sim_wind else
+                            "neither wind/state nor sim_wind in the bag: only EKF3's wind is known")
+            if ekf is None:
+                more.append('no ekf_wind in the bag' if not self.ekf else
+                            'no ekf_wind of this flight in the bag')
+            settings = tuple(self.settings)
+            rows = empty_air() if air is None else air.air
+            if several and settings and len(rows):
+                used = list(dict.fromkeys(rows.setting.tolist()))  # only those of this flight
+                settings = tuple(settings[one] for one in used)
+                rows = replace(rows, setting=np.array(
+                    [used.index(one) for one in rows.setting.tolist()], dtype=np.int64))
+            found.append(FlightRecord(
+                f'{name} flight {number}' if several else name, source, 'bag', rows, settings,
+                None if ekf is None else ekf.beside(air), (*notes, *missing, *more), namespace,
+                number=number if several else 0,
+                no_ekf='' if ekf is not None else 'no ekf_wind in the bag'))
+        return found
 
-    def _air(self, settings: tuple[Settings, ...]) -> Air:
+    def _airs(self, missing: list[str]) -> list[_AirPart]:
+        if self.states:
+            return self._airs_of_state(missing)
+        if not self.sim_wind:
+            return []
+        missing.append('no wind/state in the bag: only SIM_WIND_* is known, neither gusts, nor '
+                       'height, nor settings')
+        table = np.array(self.sim_wind, dtype=np.float64)
+        parts = []
+        for rows in _flights_of(table[:, 0], 'sim_wind', missing):
+            t, number, tick, *wind = table[rows].T
+            parts.append(_AirPart(number.astype(np.int64), t, air_of_sim_wind(
+                t, tick.astype(np.int64), np.array(wind))))
+        return parts
+
+    def _airs_of_state(self, missing: list[str]) -> list[_AirPart]:
         # Column by column: integers beyond 2^53 would not survive in an array of floats.
         columns = list(zip(*self.states, strict=True))
-        setting, tick, draws, missed, restarts = (
-            np.array(column, dtype=np.int64) for column in columns[:5])
+        number, (setting, tick, draws, missed, restarts) = (
+            np.array(columns[0], dtype=np.int64),
+            [np.array(column, dtype=np.int64) for column in columns[2:7]])
+        stamp = np.array(columns[1], dtype=np.float64)
         (t, height, airspeed, u, v, w, sigma_u, sigma_v, sigma_w, length_u, length_v, length_w,
          spd, direction, direction_z, rate, *vectors) = (
-            np.array(column, dtype=np.float64) for column in columns[5:])
-        return Air(
-            tick=tick, run=runs_of(tick, restarts, setting, settings), setting=setting, t=t,
+            np.array(column, dtype=np.float64) for column in columns[7:])
+        settings = tuple(self.settings)
+        air = Air(
+            tick=tick, run=np.zeros(len(tick), dtype=np.int64), setting=setting, t=t,
             draws=draws, height=height, airspeed=airspeed, gust=np.array([u, v, w]),
             sigma=np.array([sigma_u, sigma_v, sigma_w]),
             length=np.array([length_u, length_v, length_w]), mean_enu=np.array(vectors[:3]),
             gust_enu=np.array(vectors[3:]), sim_wind=np.array([spd, direction, direction_z]),
             missed=missed, restarts=restarts, rate=rate)
+        parts = []
+        for rows in _flights_of(t, 'wind/state', missing):
+            part = air.rows(rows)
+            parts.append(_AirPart(number[rows], stamp[rows], replace(
+                part, run=runs_of(part.tick, part.restarts, part.setting, settings))))
+        return parts
 
-    def _air_of_sim_wind(self) -> Air:
-        t, tick, *wind = np.array(self.sim_wind).T
-        return air_of_sim_wind(t, tick.astype(np.int64), np.array(wind))
-
-    def _ekf(self, air: Air) -> Ekf | None:
+    def _ekfs(self, missing: list[str]) -> list[_EkfPart]:
         if not self.ekf:
-            return None
-        columns = np.array(self.ekf, dtype=np.float64).T
-        t, recorded = columns[0], columns[1]
-        if self.stamps:
+            return []
+        table = np.array(self.ekf, dtype=np.float64)
+        return [_EkfPart(table[rows, 1].astype(np.int64), table[rows],
+                         tuple(self.reasons[row] for row in rows.tolist()))
+                for rows in _flights_of(table[:, 0], 'ekf_wind', missing)]
+
+
+@dataclass(frozen=True)
+class _AirPart:
+    """The air of one flight: places in the bag, times of recording (s), rows."""
+
+    number: IntArray
+    stamp: FloatArray
+    air: Air
+
+
+@dataclass(frozen=True)
+class _EkfPart:
+    """EKF3's wind of one flight: places in the bag, columns, reasons."""
+
+    number: IntArray
+    table: FloatArray
+    reasons: tuple[str, ...]
+
+    def beside(self, air: _AirPart | None) -> Ekf:
+        """Return it on the clock of the air."""
+        columns = self.table.T
+        t, recorded = columns[0], columns[2]
+        if air is not None and len(air.stamp):
             # The vehicle's clock may not be the one that drives the air (Gazebo, a DDS clock).
-            offset = float(np.median(np.interp(recorded, self.stamps, air.timeline()) - t))
+            order = np.argsort(air.stamp, kind='stable')
+            beside = np.interp(recorded, air.stamp[order], air.air.timeline()[order])
+            offset = float(np.median(beside - t))
             if abs(offset) > 2.0:
                 t = t + offset
-        since, wind_e, wind_n, flown_e, flown_n, error_speed, error_direction = columns[5:]
-        return Ekf(t, columns[2].astype(np.int64), columns[3] != 0, wind_e, wind_n, flown_e,
-                   flown_n, error_speed, error_direction, tuple(self.reasons), columns[4] != 0,
-                   since)
+        since, wind_e, wind_n, flown_e, flown_n, error_speed, error_direction = columns[6:]
+        return Ekf(t, columns[3].astype(np.int64), columns[4] != 0, wind_e, wind_n, flown_e,
+                   flown_n, error_speed, error_direction, self.reasons, columns[5] != 0, since)
+
+
+def _flights_of(t: FloatArray, what: str, missing: list[str]) -> list[IntArray]:
+    """Return the rows of each flight, in order of time; note those without a time."""
+    found = sort_out(t, jump=_RESTART)
+    bad = int((~found.kept).sum())
+    if bad:
+        missing.append(f'{bad} {what} messages without a time that makes sense were left out')
+    rows = np.flatnonzero(found.kept)
+    parts = [rows[found.flight[rows] == one] for one in range(found.flights)]
+    return [part[np.argsort(t[part], kind='stable')] for part in parts]
+
+
+def _paired(airs: list[_AirPart],
+            ekfs: list[_EkfPart]) -> list[tuple[_AirPart | None, _EkfPart | None]]:
+    """Put EKF3's wind beside the air among whose messages it was recorded."""
+    beside: dict[int, list[tuple[int, int]]] = {}
+    alone = []
+    for at, ekf in enumerate(ekfs):
+        common = [int(((ekf.number >= air.number.min()) & (ekf.number <= air.number.max())).sum())
+                  for air in airs]
+        best = int(np.argmax(common)) if common else -1
+        if best >= 0 and common[best]:
+            beside.setdefault(best, []).append((common[best], at))
+        else:
+            alone.append(at)
+    pairs: list[tuple[int, _AirPart | None, _EkfPart | None]] = []
+    for at, air in enumerate(airs):
+        mine = sorted(beside.get(at, []), reverse=True)
+        pairs.append((int(air.number.min()), air, ekfs[mine[0][1]] if mine else None))
+        alone += [one for _, one in mine[1:]]
+    pairs += [(int(ekfs[at].number.min()), None, ekfs[at]) for at in alone]
+    return [(air, ekf) for _, air, ekf in sorted(pairs, key=lambda pair: pair[0])]
+
+
+def settings_of(message: Any) -> Settings:
+    """Return what a WindState says was asked of the air."""
+    return Settings(
+        message.gusts, message.method, message.seed, message.scale, message.profile,
+        message.mean_wind_speed, message.mean_wind_from_deg, message.mean_wind_up,
+        message.clock_origin, message.header.frame_id,
+        *(getattr(message, name, none) for name, none in _SINCE_THE_FIELD))
 
 
 def _seconds(stamp: Any) -> float:

@@ -18,12 +18,13 @@ MAX_T = 1e10
 """s: no clock in use, Unix time included, is beyond it."""
 
 JUMP = 10.0
-"""A step of more than this, s, either way, begins another stretch of times."""
+"""Least step, s, that begins another stretch of times, in logs whose tasks overtake each other."""
 
 FEW = 30
 """A stretch of so few records must fit between its neighbours, or it is left out."""
 
 _LONE = 3       # records at the very end, away from all others
+_PAUSE = 60.0   # s, how far away these may be all the same
 _CLOSE = 0.5    # s, neighbours that certainly support each other
 _AROUND = 5     # neighbours asked on either side
 
@@ -50,13 +51,15 @@ class SortedOut:
         return int(self.flight[self.kept].max()) + 1 if self.kept.any() else 0
 
 
-def sort_out(t: FloatArray) -> SortedOut:
+def sort_out(t: FloatArray, jump: float = JUMP) -> SortedOut:
     """Find the times that their neighbours support, and the flights.
 
     Parameters
     ----------
     t : ndarray, shape (N,)
         Times as they stand in the file, s.
+    jump : float
+        A step of more than this, s, either way, begins another stretch of times.
 
     Examples
     --------
@@ -67,7 +70,7 @@ def sort_out(t: FloatArray) -> SortedOut:
     kept = np.isfinite(t) & (t >= 0.0) & (t < MAX_T)
     flight = np.zeros(len(t), dtype=np.int64)
     rows = np.flatnonzero(kept)
-    good, number = _stretches(t[rows])
+    good, number = _stretches(t[rows], jump)
     kept[rows[~good]] = False
     flight[rows] = number
     rows = rows[good]
@@ -77,11 +80,11 @@ def sort_out(t: FloatArray) -> SortedOut:
     return SortedOut(kept, flight)
 
 
-def _stretches(t: FloatArray) -> tuple[BoolArray, IntArray]:
+def _stretches(t: FloatArray, jump: float) -> tuple[BoolArray, IntArray]:
     """Drop short stretches that do not fit between the others; number the flights."""
     good = np.ones(len(t), dtype=bool)
     number = np.zeros(len(t), dtype=np.int64)
-    begins = np.concatenate([[0], np.flatnonzero(np.abs(np.diff(t)) > JUMP) + 1]).astype(np.int64)
+    begins = np.concatenate([[0], np.flatnonzero(np.abs(np.diff(t)) > jump) + 1]).astype(np.int64)
     ends = np.append(begins[1:], len(t))
     long_ones = np.flatnonzero(ends - begins > FEW)
     last: float | None = None
@@ -94,14 +97,15 @@ def _stretches(t: FloatArray) -> tuple[BoolArray, IntArray]:
             following = np.searchsorted(long_ones, at, side='right')
             after = long_ones[following] if following < len(long_ones) else at + 1
             if after < len(begins):
-                fits = (last is None or first >= last - JUMP) \
-                    and float(t[end - 1]) <= float(t[begins[after]]) + JUMP
+                fits = (last is None or first >= last - jump) \
+                    and float(t[end - 1]) <= float(t[begins[after]]) + jump
             else:
-                fits = last is None or end - begin > _LONE
+                fits = last is None or end - begin > _LONE \
+                    or last - jump <= first <= last + _PAUSE
             if not fits:
                 good[begin:end] = False
                 continue
-        if last is not None and first < last - JUMP:
+        if last is not None and first < last - jump:
             flight += 1
         number[begin:end] = flight
         last = float(t[end - 1])
