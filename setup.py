@@ -33,6 +33,7 @@ setup(
             'gazebo_wind = dryden_wind_ros.nodes.gazebo_wind:main',
             'sitl_wind_relay = dryden_wind_ros.nodes.sitl_wind_relay:main',
             'wind_markers = dryden_wind_ros.nodes.wind_markers:main',
+            'wind_record = dryden_wind_ros.nodes.wind_record:main',
             'ekf_replay = dryden_wind_ros.tools.ekf_replay:main',
             'ekf_wind_log = dryden_wind_ros.tools.ekf_wind_log:main',
             'wind_top = dryden_wind_ros.tools.wind_top:main',

@@ -97,22 +97,25 @@ def test_a_broken_overrides_file_is_named(tmp_path):
         recording.prepare('', '', broken)
 
 
-def test_what_is_not_installed_is_said_with_the_packages_to_install(tmp_path):
+def test_ros2_bag_is_taken_where_it_can_write_mcap_and_else_it_is_said_why(tmp_path):
     environment = {'PATH': str(tmp_path), 'ROS_DISTRO': 'jazzy'}
-    with pytest.raises(RecordingError, match=r"no command 'ros2'.* sudo apt install "
-                       'ros-jazzy-ros2bag ros-jazzy-rosbag2-storage-mcap'):
-        recording.check_available(lambda: {'mcap'}, environment)
+    assert "no command 'ros2'" in recording.why_no_ros2_bag(lambda: {'mcap'}, environment)
     ros2 = tmp_path / 'ros2'
     ros2.write_text('')
     ros2.chmod(0o755)
-    recording.check_available(lambda: {'mcap', 'sqlite3'}, environment)
-    with pytest.raises(RecordingError, match='cannot write MCAP'):
-        recording.check_available(lambda: {'sqlite3'}, environment)
+    assert recording.why_no_ros2_bag(lambda: {'mcap', 'sqlite3'}, environment) == ''
+    assert 'cannot write MCAP' in recording.why_no_ros2_bag(lambda: {'sqlite3'}, environment)
 
     def without_ros2bag():
         raise ImportError('No module named rosbag2_py')
-    with pytest.raises(RecordingError, match="there is no 'ros2 bag'"):
-        recording.check_available(without_ros2bag, environment)
+    assert "no 'ros2 bag'" in recording.why_no_ros2_bag(without_ros2bag, environment)
+
+
+def test_without_any_recorder_the_packages_to_install_are_named(monkeypatch):
+    monkeypatch.setattr('importlib.util.find_spec', lambda name: None)
+    with pytest.raises(RecordingError, match='sudo apt install ros-jazzy-ros2bag '
+                       'ros-jazzy-rosbag2-storage-mcap; or: python3 -m pip install rosbags'):
+        recording.check_available({'ROS_DISTRO': 'jazzy'})
 
 
 @pytest.mark.ros2

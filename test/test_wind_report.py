@@ -459,7 +459,7 @@ def test_another_seed_in_the_settings_is_found_out(hover):
 
 def test_a_clock_that_goes_back_begins_another_flight_with_its_own_ekf(tmp_path):
     again = [dataclasses.replace(s, time_ns=s.time_ns + 20 * 10**9) for s in itertools.chain(
-        fly(BREEZE, 5.0), ekf_winds([(0.0, 5.0, 'init')], lambda t: (8.0, 0.0), lambda t: (7.0, 0)))]
+        fly(BREEZE, 5.0), ekf_winds([(0.0, 5.0, 'init')], lambda t: (8, 0), lambda t: (7, 0)))]
     bag = write_bag(tmp_path / 'reboot', [*fly(BREEZE, 10.0), *ekf_winds(
         [(0.0, 10.0, 'learning')], lambda t: (8.0, 0.0), lambda t: (7.0, 0.0)), *again])
 

@@ -208,7 +208,7 @@ def _register(store: Any, path: Path, definitions: Mapping[str, Definition]) -> 
         elif encoding in ('ros2idl', 'omgidl') and text:
             found.update(get_types_from_idl(text))
         else:
-            folder = _interfaces_folder()
+            folder = interfaces_folder()
             if folder is None:
                 raise RecordError(
                     f'{path}: the bag holds no message definitions, and those of {INTERFACES} were '
@@ -219,7 +219,7 @@ def _register(store: Any, path: Path, definitions: Mapping[str, Definition]) -> 
                     if name not in store.fielddefs})
 
 
-def _interfaces_folder() -> Path | None:
+def interfaces_folder() -> Path | None:
     """Find the folder with the .msg files of dryden_wind_interfaces."""
     prefixes = [Path(p) for p in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep) if p]
     candidates = [p / 'share' / INTERFACES / 'msg' for p in prefixes]
@@ -231,6 +231,9 @@ def _interfaces_folder() -> Path | None:
 
 _RESTART = 1.0
 """s that sim time goes back by where it starts again; messages that overtake each other do less."""
+
+_MAX_WIND = 1e3
+"""m/s: no wind is beyond it; a damaged message may be."""
 
 _INTEGERS = ('tick', 'draws', 'missed_ticks', 'restarts')
 _FLOATS = ('t', 'height', 'airspeed', 'u', 'v', 'w', 'sigma_u', 'sigma_v', 'sigma_w', 'length_u',
@@ -253,6 +256,7 @@ class _Vehicle:
     ekf: list[tuple[Any, ...]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     sim_wind: list[tuple[float, ...]] = field(default_factory=list)
+    odd: int = 0
 
     def take(self, kind: str, number: int, stamp: float, message: Any) -> None:
         """Take the message that is the `number`-th in the bag."""
@@ -268,15 +272,21 @@ class _Vehicle:
                                   message.speed, message.direction, message.direction_z))
 
     def _take_state(self, number: int, stamp: float, message: Any) -> None:
+        mean, gust = message.mean, message.gust
+        integers = [int(getattr(message, name, -1)) for name in _INTEGERS]
+        winds = (message.u, message.v, message.w, mean.x, mean.y, mean.z, gust.x, gust.y, gust.z)
+        if any(not abs(one) < 1 << 62 for one in integers) or any(
+                abs(one) > _MAX_WIND for one in winds):
+            self.odd += 1
+            return
         settings = settings_of(message)
         if settings.scenario:
             # It changes the mean wind from tick to tick; a setting is what it began with.
             of_all = replace(settings, mean_speed=0.0, mean_from_deg=0.0, mean_up=0.0)
             settings = self.began_with.setdefault(of_all, settings)
         index = self.settings.setdefault(settings, len(self.settings))
-        mean, gust = message.mean, message.gust
         self.states.append((
-            number, stamp, index, *(getattr(message, name, -1) for name in _INTEGERS),
+            number, stamp, index, *integers,
             *(getattr(message, name, math.nan) for name in _FLOATS),
             mean.x, mean.y, mean.z, gust.x, gust.y, gust.z))
 
@@ -284,6 +294,9 @@ class _Vehicle:
                 namespace: str) -> list[FlightRecord]:
         """Return a record for each time that the clock was started."""
         missing: list[str] = []
+        if self.odd:
+            missing.append(f'{self.odd} wind/state messages with numbers that cannot be were left '
+                           'out')
         airs = self._airs(missing)
         ekfs = self._ekfs(missing)
         parts = _paired(airs, ekfs)

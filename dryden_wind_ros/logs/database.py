@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from dryden_wind_ros.logs.messages import Contents, Definition, Progress, Raw
 
 MAGIC = b'SQLite format 3'
+_LEAST = 40  # bytes that a message takes in a database
 _SELECT = 'SELECT id, topic_id, timestamp, data FROM messages'
 
 
@@ -25,6 +27,7 @@ class DatabaseFile:
         self.path = path
         self.contents = Contents()
         self._lost = 0
+        self._counted = True
 
     def messages(self, kinds: Collection[str], progress: Progress) -> Iterator[Raw]:
         """Yield the messages of these types in the order in which they were recorded."""
@@ -46,8 +49,8 @@ class DatabaseFile:
         finally:
             connection.close()
         if self._lost:
-            self.contents.notes.append(
-                f'{self.path.name} is damaged: {self._lost} messages in it cannot be read')
+            count = f'{self._lost} messages' if self._counted else 'the last messages'
+            self.contents.notes.append(f'{self.path.name} is damaged: {count} in it cannot be read')
 
     def _definitions(self, connection: sqlite3.Connection) -> None:
         try:
@@ -58,12 +61,12 @@ class DatabaseFile:
         except sqlite3.Error:
             pass  # before ROS 2 Jazzy there was no such table
 
-    @staticmethod
-    def _last(connection: sqlite3.Connection) -> int:
+    def _last(self, connection: sqlite3.Connection) -> int:
         try:
             return int(connection.execute('SELECT max(id) FROM messages').fetchone()[0] or 0)
         except (sqlite3.Error, TypeError):
-            return 1 << 40  # the last page is damaged: look as far as any bag goes
+            self._counted = False
+            return self.path.stat().st_size // _LEAST  # on a page that cannot be read
 
     def _rows(self, connection: sqlite3.Connection,
               last: int) -> Iterator[tuple[int, int, int, bytes]]:
@@ -72,34 +75,19 @@ class DatabaseFile:
         while done < last:
             try:
                 for row in connection.execute(f'{_SELECT} WHERE id > ? ORDER BY id', (done,)):
+                    if row[0] <= done:
+                        raise sqlite3.DatabaseError('a damaged tree leads in a circle')
                     done = row[0]
                     yield row
                 return
             except sqlite3.Error:
-                following = self._readable(connection, done, last)
-                if following is None:
-                    self._lost += max(last - done, 1) if last < 1 << 40 else 1
-                    return
-                self._lost += following - done - 1
-                done = following - 1
-
-    @staticmethod
-    def _readable(connection: sqlite3.Connection, done: int, last: int) -> int | None:
-        """Return the first row after `done` that can be read again."""
-        def reads(number: int) -> bool:
-            try:
-                connection.execute(f'{_SELECT} WHERE id = ?', (number,)).fetchone()
-            except sqlite3.Error:
-                return False
-            return True
-
-        step = 1
-        while done + step <= last and not reads(done + step):
-            step *= 2
-        if done + step > last:
-            return None
-        low, high = done + step // 2, done + step
-        while high - low > 1:  # the damage ends between them
-            middle = (low + high) // 2
-            low, high = (low, middle) if reads(middle) else (middle, high)
-        return high
+                # One by one until a row can be read again.
+                bad, found = done, None
+                while found is None and done < last:
+                    done += 1
+                    with contextlib.suppress(sqlite3.Error):
+                        found = connection.execute(
+                            f'{_SELECT} WHERE id = ?', (done,)).fetchone()
+                self._lost += done - bad - (found is not None)
+                if found is not None:
+                    yield found

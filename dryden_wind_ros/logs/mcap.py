@@ -100,9 +100,7 @@ class McapFile:
         name = content[32:32 + name_length].decode('ascii', 'replace')
         packed = content[40 + name_length:]
         records, whole = _unpacked(packed, name)
-        if not cut and (not whole or len(records) != size
-                        or (crc and zlib.crc32(records) != crc)):
-            self._bad_chunks += 1
+        bad = not whole or len(records) != size or (crc != 0 and zlib.crc32(records) != crc)
         at = 0
         while at + _PREFIX <= len(records):
             kind, length = records[at], int.from_bytes(records[at + 1:at + _PREFIX], 'little')
@@ -114,6 +112,8 @@ class McapFile:
                 if raw is not None:
                     yield raw
             at = end
+        if not cut and (bad or at < len(records)):
+            self._bad_chunks += 1
 
     def _record(self, kind: int, content: bytes, kinds: Collection[str]) -> Raw | None:
         """Take one record; return the message if it is one that is wanted."""

@@ -21,7 +21,8 @@ JUMP = 10.0
 """Least step, s, that begins another stretch of times, in logs whose tasks overtake each other."""
 
 FEW = 30
-"""A stretch of so few records must fit between its neighbours, or it is left out."""
+"""A stretch of so few records (less in a short log) must fit between its neighbours, or it is left
+out."""
 
 _LONE = 3       # records at the very end, away from all others
 _PAUSE = 60.0   # s, how far away these may be all the same
@@ -86,14 +87,15 @@ def _stretches(t: FloatArray, jump: float) -> tuple[BoolArray, IntArray]:
     number = np.zeros(len(t), dtype=np.int64)
     begins = np.concatenate([[0], np.flatnonzero(np.abs(np.diff(t)) > jump) + 1]).astype(np.int64)
     ends = np.append(begins[1:], len(t))
-    long_ones = np.flatnonzero(ends - begins > FEW)
+    few = min(FEW, max(_LONE, len(t) // 8))
+    long_ones = np.flatnonzero(ends - begins > few)
     last: float | None = None
     flight = 0
     for at, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
         if begin == end:
             continue
         first = float(t[begin])
-        if end - begin <= FEW:
+        if end - begin <= few:
             following = np.searchsorted(long_ones, at, side='right')
             after = long_ones[following] if following < len(long_ones) else at + 1
             if after < len(begins):

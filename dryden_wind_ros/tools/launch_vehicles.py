@@ -65,7 +65,7 @@ def declare_common(params_file: Path, bag_name: str) -> list[DeclareLaunchArgume
             description='Command line of the embedded vehicle, see sitl_emulator --help.'),
         DeclareLaunchArgument(
             'record', default_value='false', choices=YES_NO,
-            description='Record the wind topics with ros2 bag record.'),
+            description='Record the wind topics, with ros2 bag record where there is one.'),
         DeclareLaunchArgument(
             'bag', default_value='',
             description=f'Folder of the bag, which must not exist. Default: {bag_name} in the '
@@ -152,11 +152,15 @@ def record(bag: str, namespaces: Sequence[str], qos_file: Path) -> list[Any]:
     recording.RecordingError
         If nothing can be recorded as asked for.
     """
-    recording.check_available()
+    lacking = recording.why_no_ros2_bag()
+    if lacking:
+        recording.check_available()
     plan = recording.prepare(bag, namespaces, qos_file)
-    recorder = ExecuteProcess(cmd=list(plan.command), name='bag', output='screen')
+    command = recording.own_command(plan.path, namespaces) if lacking else plan.command
+    recorder = ExecuteProcess(cmd=list(command), name='bag', output='screen')
     return [
-        LogInfo(msg=f'recording to {plan.path.absolute()}'),
+        LogInfo(msg=f'recording to {plan.path.absolute()}'
+                    + (f' with wind_record, as {lacking}' if lacking else '')),
         recorder,
         RegisterEventHandler(OnProcessExit(target_action=recorder, on_exit=_recorder_left)),
     ]

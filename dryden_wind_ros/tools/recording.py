@@ -1,4 +1,6 @@
-"""What ``record:=true`` of the launch file does: the command line of ``ros2 bag record``.
+"""What ``record:=true`` of the launch file does: the command line of a recorder.
+
+``ros2 bag record`` where there is one, else this package's own ``wind_record``.
 
 The bag is MCAP, is named after the vehicle and the date, and never takes the place of another.
 """
@@ -6,9 +8,11 @@ The bag is MCAP, is named after the vehicle and the date, and never takes the pl
 from __future__ import annotations
 
 import atexit
+import importlib.util
+import json
 import os
-import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,17 +22,18 @@ from typing import Any
 
 import yaml
 
-TOPICS = ('wind', 'wind/gust', 'wind/mean', 'wind/state', 'sim_wind', 'ekf_wind', 'odom', 'clock',
-          '/diagnostics')
+from dryden_wind_ros.logs.recording import RECORDED, RecordingError, absolute, bag_path
+
+__all__ = [
+    'TOPICS', 'Recording', 'RecordingError', 'absolute', 'bag_path', 'check_available',
+    'own_command', 'prepare', 'qos_overrides', 'record_command', 'why_no_ros2_bag']
+
+TOPICS = tuple(topic.name for topic in RECORDED)
 """What is recorded; names without a leading slash are in the vehicle's namespace."""
 
 WITHOUT_TOPICS_OPTION = ('humble', 'iron')
 """ROS 2 distributions whose ``ros2 bag record`` knows neither ``--topics`` nor
 ``--disable-keyboard-controls``."""
-
-
-class RecordingError(RuntimeError):
-    """Nothing can be recorded as asked for; the text says what to do."""
 
 
 @dataclass(frozen=True)
@@ -48,47 +53,6 @@ class Recording:
     path: Path
     topics: tuple[str, ...]
     command: tuple[str, ...]
-
-
-def absolute(name: str, namespace: str) -> str:
-    """Return a topic's absolute name: ``('odom', 'drone1')`` gives ``'/drone1/odom'``."""
-    if name.startswith('/'):
-        return name
-    return '/'.join(['', *namespace.strip('/').split('/'), name]) if namespace.strip('/') \
-        else f'/{name}'
-
-
-def bag_path(bag: str, namespace: str, now: datetime) -> Path:
-    """Return the folder to record into.
-
-    Parameters
-    ----------
-    bag : str
-        As the user gave it; '' for ``<vehicle>_<date>_<time>`` in the present folder, where
-        <vehicle> is the namespace or ``dryden_wind``. A second bag of that second gets a number.
-    namespace : str
-        Namespace of the vehicle.
-    now : datetime.datetime
-        Date and time for the name.
-
-    Raises
-    ------
-    RecordingError
-        If the folder that the user gave exists.
-    """
-    if bag:
-        path = Path(bag).expanduser()
-        if path.exists() or path.is_symlink():
-            raise RecordingError(
-                f'launch argument bag is {str(path)!r}, which exists; bags are never written over')
-        return path
-    vehicle = re.sub(r'\W+', '_', namespace).strip('_') or 'dryden_wind'
-    stem = f'{vehicle}_{now:%Y%m%d_%H%M%S}'
-    path, number = Path(stem), 1
-    while path.exists() or path.is_symlink():
-        number += 1
-        path = Path(f'{stem}_{number}')
-    return path
 
 
 def qos_overrides(text: str, namespace: str) -> dict[str, Any]:
@@ -175,9 +139,9 @@ def _registered_writers() -> set[str]:
     return set(get_registered_writers())
 
 
-def check_available(writers: Callable[[], set[str]] = _registered_writers,
-                    environment: Mapping[str, str] | None = None) -> None:
-    """Raise if ``ros2 bag record`` or its MCAP storage is not installed.
+def why_no_ros2_bag(writers: Callable[[], set[str]] = _registered_writers,
+                    environment: Mapping[str, str] | None = None) -> str:
+    """Say why ``ros2 bag record`` cannot write MCAP here; '' if it can.
 
     Parameters
     ----------
@@ -185,6 +149,40 @@ def check_available(writers: Callable[[], set[str]] = _registered_writers,
         Returns the names of the storages that can be written.
     environment : mapping, optional
         Default: that of this process.
+    """
+    environment = os.environ if environment is None else environment
+    if shutil.which('ros2', path=environment.get('PATH')) is None:
+        return "there is no command 'ros2'"
+    try:
+        if 'mcap' not in writers():
+            return 'ros2 bag cannot write MCAP (it lacks the storage plugin)'
+    except ImportError:
+        return "there is no 'ros2 bag' (the Python package rosbag2_py is missing)"
+    return ''
+
+
+def own_command(path: Path, namespaces: Sequence[str]) -> tuple[str, ...]:
+    """Return the command line of this package's own recorder, ``wind_record``.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Folder of the bag.
+    namespaces : sequence of str
+        Namespaces of the vehicles, '' for none.
+    """
+    vehicles = ','.join(namespace.strip('/') or '/' for namespace in namespaces)
+    return (sys.executable, '-m', 'dryden_wind_ros.nodes.wind_record', '--ros-args',
+            '-p', f'bag:={_as_text(str(path))}', '-p', f'vehicles:={_as_text(vehicles)}')
+
+
+def _as_text(value: str) -> str:
+    # As YAML, a folder named 2026 or no would be a number or a truth value.
+    return json.dumps(value)
+
+
+def check_available(environment: Mapping[str, str] | None = None) -> None:
+    """Raise if this package's own recorder cannot be used either.
 
     Raises
     ------
@@ -192,17 +190,10 @@ def check_available(writers: Callable[[], set[str]] = _registered_writers,
         With the packages to install.
     """
     environment = os.environ if environment is None else environment
-    lacking = ''
-    if shutil.which('ros2', path=environment.get('PATH')) is None:
-        lacking = "there is no command 'ros2'"
-    else:
-        try:
-            if 'mcap' not in writers():
-                lacking = 'ros2 bag cannot write MCAP (it lacks the storage plugin)'
-        except ImportError:
-            lacking = "there is no 'ros2 bag' (the Python package rosbag2_py is missing)"
-    if lacking:
+    if importlib.util.find_spec('rosbags') is None:
         distribution = environment.get('ROS_DISTRO') or '$ROS_DISTRO'
         raise RecordingError(
-            f'record:=true cannot record: {lacking}. Install and source it, on Ubuntu: sudo apt '
-            f'install ros-{distribution}-ros2bag ros-{distribution}-rosbag2-storage-mcap')
+            'record:=true cannot record: there is neither ros2 bag with its MCAP storage nor the '
+            'Python package rosbags. Install one of them, on Ubuntu: sudo apt '
+            f'install ros-{distribution}-ros2bag ros-{distribution}-rosbag2-storage-mcap; or: '
+            'python3 -m pip install rosbags')
