@@ -3,6 +3,7 @@
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import wait_until
 
+from dryden_wind_ros.logs.recording import DEPTH, RECORDED
 from dryden_wind_ros.tools import recording
 from dryden_wind_ros.tools.recording import RecordingError
 
@@ -195,3 +197,95 @@ def test_latched_messages_from_before_the_recording_are_in_the_bag_with_every_fi
     assert (found['/drone1/sim_wind'][0].speed, found['/drone1/sim_wind'][0].direction) == (
         9.25, 261.5)
     assert found['/drone1/ekf_wind'][0].reason == 'before the recording'
+
+
+def recorder(*words):
+    return subprocess.Popen(
+        [sys.executable, '-m', 'dryden_wind_ros.nodes.wind_record', '--ros-args', *words],
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+
+
+@pytest.mark.ros2
+def test_what_wind_record_asks_for_is_what_ros2_bag_is_told_to():
+    overrides = yaml.safe_load(QOS_FILE.read_text())
+    for topic in RECORDED:
+        qos = overrides.get(topic.name)
+        assert topic.ours == (qos is not None)
+        if qos is not None:
+            assert (qos['depth'], qos['reliability']) == (DEPTH, 'reliable')
+            assert topic.latched == (qos.get('durability') == 'transient_local')
+
+
+@pytest.mark.ros2
+def test_wind_record_is_whole_after_kill_9_and_never_over_another_bag():
+    rclpy = pytest.importorskip('rclpy')
+    from nav_msgs.msg import Odometry
+
+    from dryden_wind_interfaces.msg import EkfWind, SimWind, WindState
+    from dryden_wind_ros.logs.bag import read_bag
+    from dryden_wind_ros.nodes import common
+    rclpy.init()
+    node = rclpy.create_node('air', namespace='drone1')
+    publishers = [node.create_publisher(kind, name, qos) for kind, name, qos in (
+        (WindState, 'wind/state', common.STREAM_QOS), (SimWind, 'sim_wind', common.LATCHED_QOS),
+        (EkfWind, 'ekf_wind', common.LATCHED_QOS), (Odometry, 'odom', common.SENSOR_QOS))]
+    state, sim_wind, ekf_wind, odometry = publishers
+    ekf_wind.publish(EkfWind(phase=5, phase_name='learning', reason='before the recording'))
+    killed = recorder('-r', '__ns:=/drone1', '-p', 'bag:=mine')
+    try:
+        wait_until(lambda: all(one.get_subscription_count() for one in publishers), 30,
+                   'the recorder to subscribe')
+        tick = 0
+
+        def flying(seconds):
+            nonlocal tick
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                state.publish(WindState(tick=tick, t=tick * 0.05, u=1.5, gusts='dryden', seed=7))
+                sim_wind.publish(SimWind(tick=tick, speed=9.25, direction=261.5))
+                odometry.publish(Odometry())
+                tick += 1
+                time.sleep(0.01)
+        file = Path('mine/mine.mcap')
+        wait_until(lambda: flying(0.2) or (file.exists() and b'dryden\0' in file.read_bytes()), 30,
+                   'the first second to be on disk')
+        before = tick
+        size = file.stat().st_size
+        wait_until(lambda: flying(0.2) or file.stat().st_size > size, 30, 'the next second')
+        wait_until(lambda: flying(0.2) or file.stat().st_size > size, 30, 'the next second')
+    finally:
+        killed.kill()
+        killed.wait(10)
+        killed.stderr.close()
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+    flight, = read_bag(Path('mine'))
+    assert flight.namespace == 'drone1'
+    assert flight.air.tick.tolist() == list(range(len(flight.air)))
+    assert len(flight.air) >= before
+    assert flight.ekf.reason == ('before the recording',)
+    assert 'metadata.yaml is missing' in flight.notes[0]
+    again = recorder('-p', 'bag:=mine')
+    _, said = again.communicate(timeout=30)
+    assert again.returncode == 2
+    assert "bag is 'mine', which exists; bags are never written over" in said
+
+
+@pytest.mark.ros2
+def test_wind_record_ends_with_an_index_and_says_where_the_bag_is():
+    from rosbags.rosbag2 import Reader
+    ended = recorder('-p', 'bag:=two words', '-p', 'vehicles:="v1,v2"')
+    wait_until(lambda: Path('two words').exists(), 30, 'the bag')
+    time.sleep(0.5)  # the signal handler of rclpy stands before the node is made
+    ended.send_signal(signal.SIGINT)
+    _, said = ended.communicate(timeout=30)
+
+    assert ended.returncode == 0, said
+    assert f'recorded to {Path("two words").absolute()}: 0 messages' in said
+    with Reader(Path('two words')) as bag:
+        assert {one.topic for one in bag.connections} == {
+            recording.absolute(name, vehicle) for name in recording.TOPICS
+            for vehicle in ('v1', 'v2')}
+        latched = next(one for one in bag.connections if one.topic == '/v1/sim_wind')
+    assert latched.ext.offered_qos_profiles[0].durability.name == 'TRANSIENT_LOCAL'

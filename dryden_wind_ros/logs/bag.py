@@ -427,8 +427,12 @@ def _paired(airs: list[_AirPart],
     for at, ekf in enumerate(ekfs):
         common = [int(((ekf.number >= air.number.min()) & (ekf.number <= air.number.max())).sum())
                   for air in airs]
-        best = int(np.argmax(common)) if common else -1
-        if best >= 0 and common[best]:
+        if airs and not any(common):  # a latched message, from before the first tick
+            apart = [min(abs(int(ekf.number[-1] - air.number.min())),
+                         abs(int(ekf.number[0] - air.number.max()))) for air in airs]
+            beside.setdefault(int(np.argmin(apart)), []).append((0, at))
+        elif airs:
+            best = int(np.argmax(common))
             beside.setdefault(best, []).append((common[best], at))
         else:
             alone.append(at)

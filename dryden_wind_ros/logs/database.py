@@ -49,8 +49,8 @@ class DatabaseFile:
         finally:
             connection.close()
         if self._lost:
-            count = f'{self._lost} messages' if self._counted else 'the last messages'
-            self.contents.notes.append(f'{self.path.name} is damaged: {count} in it cannot be read')
+            what = f'{self._lost} messages' if self._counted else 'the last messages'
+            self.contents.notes.append(f'{self.path.name} is damaged: {what} in it cannot be read')
 
     def _definitions(self, connection: sqlite3.Connection) -> None:
         try:

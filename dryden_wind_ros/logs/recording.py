@@ -165,8 +165,7 @@ class BagWriter:
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        storage: Any = self._writer.storage
-        return int(storage.bio.tell())
+        return sum(file.stat().st_size for file in self.path.iterdir())
 
     def close(self) -> None:
         """End the bag with its index and metadata.yaml."""
