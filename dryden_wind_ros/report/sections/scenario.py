@@ -84,7 +84,7 @@ def _plot(sheet: Sheet, opened: Scenario, path: str, armed_at: float | None) -> 
                'Where the mean that blew parts from it, it was set by hand in flight.')
     if opened.clock is Clock.ARMING:
         caption += " Arming is taken from EKF3's phases here, and may be a second off."
-    return Plot(f'{sheet.key}-scenario', 'Scenario and what was flown', caption, figure, 520,
+    return Plot(f'{sheet.key}-planned', 'Scenario and what was flown', caption, figure, 520,
                 sheet.key)
 
 
