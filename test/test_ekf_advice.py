@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -126,6 +127,46 @@ def test_take_off_in_an_unknown_wind_or_without_airspeed():
     assert check_take_off(90.0, math.nan, 0.0) == []
     assert check_take_off(math.nan, 8.0, 0.0) == []
     assert check_take_off(90.0, 8.0, 0.0, has_airspeed=False) == []
+
+
+def test_a_quadplane_is_told_of_its_transition_and_a_copter_of_nothing():
+    plane, = check_take_off(348.0, 8.0, 290.0)
+    quadplane, = check_take_off(348.0, 8.0, 290.0, vehicle=Vehicle.QUADPLANE)
+    assert plane.text.startswith('Take-off 58 degrees')
+    assert quadplane.text.startswith('Transition to forward flight 58 degrees')
+    assert 'ake-off' not in quadplane.text
+    assert 'ake off' not in quadplane.text
+    assert 'towards 290 degrees' in quadplane.text
+    assert check_take_off(348.0, 8.0, 290.0, vehicle=Vehicle.COPTER) == []
+
+
+@pytest.mark.parametrize(('vehicle', 'airspeed', 'takes', 'never'), [
+    (Vehicle.COPTER, False, 'half a second', 'turns'),
+    (Vehicle.PLANE, True, 'about 3 s', 'up to 20 s'),
+    (Vehicle.QUADPLANE, False, 'up to 20 s', '3 s'),
+])
+def test_relearning_takes_the_time_of_this_vehicle(vehicle, airspeed, takes, never):
+    advice, = check_trust(state(WindPhase.RELEARN), vehicle, airspeed)
+    assert takes in advice.text
+    assert never not in advice.text
+
+
+def test_an_estimate_far_from_the_wind_flown_says_how_long_it_will_take():
+    found = dataclasses.replace(state(WindPhase.LEARNING), settles_in=43.0)
+    advice, = check_trust(found)
+    assert 'The wind has changed' in advice.text
+    assert 'about 45 s' in advice.text
+    assert 'turns' not in check_trust(state(WindPhase.LEARNING), Vehicle.COPTER)[0].text
+
+
+def test_the_other_knob_is_named_where_the_vehicle_has_it():
+    old, = check_process_noise({'EK3_WIND_P_NSE': 0.1}, 0.0)
+    new, = check_process_noise({'EK3_WIND_P_NSE': 0.1, 'EK3_WIND_PSCALE': 1.0}, 0.0)
+    assert 'only knob' not in old.text + new.text
+    assert 'EK3_WIND_PSCALE' not in old.text
+    assert 'EK3_WIND_PSCALE' in new.text
+    copter, = check_process_noise({'EK3_WIND_P_NSE': 0.02}, 2.0, True, Vehicle.COPTER)
+    assert '0.2 suits it better' in copter.text  # its default, and no airspeed sensor to be noisy
 
 
 @pytest.mark.parametrize(('phase', 'settled', 'code'), [

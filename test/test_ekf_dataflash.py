@@ -133,6 +133,37 @@ def test_log_without_arming_says_so(tmp_path):
     assert any('arming' in note for note in log.notes)
 
 
+def short_log(*armings):
+    """A log of two flights, 1000 s apart, without LOG_DISARMED in between."""
+    writer = DataflashWriter()
+    for t, text in armings:
+        writer.add('MSG', t, Message=text)
+    for begin in (20.0, 1050.0):
+        for step in range(120):
+            t = begin + 0.5 * step
+            flies = step > 10
+            writer.add('XKF2', t - 0.1, VWN=3.0, VWE=4.0, IS=0.01 * step if flies else 0.0)
+            writer.add('XKV2', t, V22=0.5 if flies else 0.0, V23=0.5 if flies else 0.0)
+    return writer
+
+
+def test_arming_that_only_a_text_tells(tmp_path):
+    path = short_log((21.0, 'Arming motors'), (79.9, 'Disarming motors'),
+                     (1051.0, 'Arming motors')).save(tmp_path / 'f.BIN')
+    log = read_wind_log(path)
+    found = [(span.phase, span.start, span.end) for span in log.spans()]
+    assert found[:4] == [(WindPhase.GROUND, 20.0, 21.0), (WindPhase.INHIBITED, 21.0, 25.5),
+                         (WindPhase.INIT, 25.5, 26.5), (WindPhase.LEARNING, 26.5, 79.5)]
+    assert not any('arming' in note for note in log.notes)
+
+
+def test_a_phase_does_not_last_over_a_pause_of_the_log(tmp_path):
+    spans = read_wind_log(short_log().save(tmp_path / 'f.BIN')).spans()
+    assert all(span.end - span.start < 60.0 for span in spans)
+    assert (WindPhase.LEARNING, 26.5, 79.5) in [(one.phase, one.start, one.end) for one in spans]
+    assert spans[-1].end == pytest.approx(1109.5)
+
+
 def test_slow_logging_of_the_innovations(tmp_path):
     log = read_wind_log(write_flight('plane_no_tas', tmp_path / 'f.BIN', parameters=False,
                                      wind_records=2.5))

@@ -9,12 +9,19 @@ from bisect import bisect_left
 from itertools import pairwise
 
 import pytest
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from support import ekf_flights as flights
+from support.autopilot import Pilot, param_set
 from support.ekf_flights import message
 
 from dryden_wind_ros.ekf.phase import WindPhase, WindPhaseMonitor
 from dryden_wind_ros.ekf.settling import Settling, settled_rows
 from dryden_wind_ros.ekf.telemetry import TelemetryFollower
+from dryden_wind_ros.emulator.config import VehicleConfig
+from dryden_wind_ros.gusts.flown_wind import FlownWind
+from dryden_wind_ros.nodes.ekf_wind import EkfWindFollower
+from dryden_wind_ros.sitl.sim_wind import Wind
+from dryden_wind_ros.tools import ekf_what_if
 
 WRONG = 3.0  # m/s from the mean of the wind flown in the last 10 s
 
@@ -156,6 +163,20 @@ def test_steady_winds_and_gusts_are_settled_once_learned(name):
     assert changes <= 6  # an outage or a hover makes two each
 
 
+def test_other_process_noise_over_the_same_flight():
+    flight = ekf_what_if.moments(flights.tlog_path(flights.STEPS))
+    recorded = [math.dist(now.estimate, now.flown) for now in flight]
+    own = ekf_what_if.errors(flight, 0.1)
+    assert math.dist(own, recorded) / math.sqrt(len(own)) < 0.8  # m/s, rms
+    slow, fast = (ekf_what_if.within(flight, ekf_what_if.errors(flight, noise))
+                  for noise in (0.02, 0.3))
+    assert len(slow) == len(flights.WIND_STEPS)
+    assert slow[0] == math.inf
+    assert fast[0] < ekf_what_if.within(flight, own)[0]
+    # Straight north: of the last step, mostly from behind, too little is seen.
+    assert ekf_what_if.errors(flight, 0.1, straight=True)[-1] > 5.0
+
+
 # -- other winds, made -----------------------------------------------------------------------------
 
 def come_in(seed, sigma, time_constant, told=True, scale=1.0):
@@ -189,6 +210,20 @@ def test_steps_of_other_sizes_and_filters_of_other_speeds(sigma, time_constant, 
         assert changes <= (9 if sigma == 0.0 else 15)
 
 
+def test_an_estimate_about_3_off_does_not_come_and_go():
+    draw = random.Random(4)
+    judge = Settling()
+    judge.begin(0.0, 8.0)
+    wander, settled = 0.0, []
+    for tick in range(3000):
+        t = 0.1 * tick
+        wander = 0.98 * wander + 0.2 * math.sqrt(1 - 0.98 ** 2) * draw.gauss(0.0, 1.0)
+        judge.add(t, 0.0, 8.0)
+        judge.flown(t, 0.0, 5.0 + wander)
+        settled.append(judge.judge(t, learning=True, variance=0.2))
+    assert sum(a != b for a, b in pairwise(settled)) < 25
+
+
 def test_gusts_are_no_steps():
     draw = random.Random(3)
     judge = Settling()
@@ -201,6 +236,56 @@ def test_gusts_are_no_steps():
         judge.flown(t, gust, 8.0)
         settled.append(judge.judge(t, learning=True, variance=0.2))
     assert sum(settled) > 0.9 * len(settled)
+
+
+# -- live ------------------------------------------------------------------------------------------
+
+def live(pilot, follower, flown, seconds):
+    """Let time pass as the bridge does; return the samples."""
+    samples = []
+    for heard in pilot.run(seconds):
+        if heard.get_type() == 'SYSTEM_TIME':
+            flown.advance(heard.time_boot_ms * 1e-3)
+        sample = follower.update(heard)
+        if sample is not None:
+            samples.append(sample)
+    return samples
+
+
+def test_live_the_bridge_knows_that_it_has_changed_the_wind():
+    calm = {'SIM_WIND_SPD': 0.0, 'SIM_WIND_DIR': 270.0, 'SIM_WIND_TC': 0.1, 'SIM_WIND_T': 1.0}
+    pilot = Pilot(VehicleConfig(kind='plane', parameters=tuple(calm.items())))
+    flown = FlownWind()
+    follower = EkfWindFollower(flown)
+    pilot.run(8.0)
+    for ident in (mavlink.MAVLINK_MSG_ID_SYSTEM_TIME, mavlink.MAVLINK_MSG_ID_ATTITUDE,
+                  mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT, mavlink.MAVLINK_MSG_ID_WIND,
+                  mavlink.MAVLINK_MSG_ID_VFR_HUD, mavlink.MAVLINK_MSG_ID_LOCAL_POSITION_NED):
+        pilot.ask(ident, 0.2)
+    for name, value in calm.items():
+        flown.set(name, value)
+    follower.wind_sent(Wind(0.0, 270.0, 0.0))
+    pilot.fly(mode=13)
+    pilot.command(mavlink.MAV_CMD_DO_SET_MODE, 1, 12)
+    assert live(pilot, follower, flown, 40.0)[-1].state.settled
+
+    for name, value in (('SIM_WIND_SPD', 9.0), ('SIM_WIND_DIR', 200.0)):
+        flown.set(name, value)
+        pilot.send(param_set(name, value))
+    samples = live(pilot, follower, flown, 1.0)
+    assert not samples[-1].state.settled
+    assert 'from the wind flown' in samples[-1].state.reason
+    assert samples[-1].state.steady  # by its own movement it would still pass
+    samples = live(pilot, follower, flown, 120.0)
+    assert all(sample.error_speed < 3.2 for sample in samples if sample.state.settled)
+    assert samples[-1].state.settled
+    assert sum(a.state.settled != b.state.settled for a, b in pairwise(samples)) == 1
+
+    # A wind that the vehicle does not feel is not the one that it flies.
+    flown.set('SIM_WIND_DIR', 20.0)
+    assert not live(pilot, follower, flown, 3.0)[-1].state.settled
+    follower.felt = False
+    assert live(pilot, follower, flown, 8.0)[-1].state.settled
 
 
 # -- what cannot be --------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from .phase import EkfWindState, WindPhase
 PARAMETERS = (
     'AHRS_EKF_TYPE', 'AHRS_OPTIONS', 'AHRS_WND_DIR', 'AHRS_WND_ENBL', 'AHRS_WND_SPD', 'ARSPD_TYPE',
     'ARSPD_USE', 'EK3_DRAG_BCOEF_X', 'EK3_DRAG_BCOEF_Y', 'EK3_DRAG_MCOEF', 'EK3_ENABLE',
-    'EK3_WIND_P_NSE', 'Q_ENABLE',
+    'EK3_WIND_PSCALE', 'EK3_WIND_P_NSE', 'Q_ENABLE',
 )
 """Parameters to read from the vehicle for these checks; each may be missing there."""
 
@@ -162,7 +162,8 @@ def check_sensors(parameters: Mapping[str, float], vehicle: Vehicle) -> list[Adv
 
 
 def check_process_noise(parameters: Mapping[str, float], gust_sigma: float,
-                        noisy_airspeed: bool = False) -> list[Advice]:
+                        noisy_airspeed: bool = False,
+                        vehicle: Vehicle = Vehicle.PLANE) -> list[Advice]:
     """Hold EK3_WIND_P_NSE against the wind being flown.
 
     Parameters
@@ -173,31 +174,40 @@ def check_process_noise(parameters: Mapping[str, float], gust_sigma: float,
         Standard deviation of the horizontal gust, m/s; NaN if not known.
     noisy_airspeed : bool
         The airspeed measurement is known to be noisy.
+    vehicle : Vehicle
+        A copter has no airspeed sensor, and 0.2 by default where the others have 0.1.
     """
+    copter = vehicle is Vehicle.COPTER
+    noisy_airspeed = noisy_airspeed and not copter
     noise = parameters.get('EK3_WIND_P_NSE')
     if noise is None or not (math.isfinite(gust_sigma) and gust_sigma >= 0.0):
         return []
     if noise > 1.0:
         return [Advice('wind_noise', Level.WARN, (
-            f'EK3_WIND_P_NSE is {noise:g}, but EKF3 uses 1 at most. Set it to 0.1 for a strongly '
-            'varying wind, 0.05 for a noisy airspeed sensor, 0.02 for a steady wind.'))]
+            f'EK3_WIND_P_NSE is {noise:g}, but EKF3 uses 1 at most. Set it to '
+            + ('0.2 for a strongly varying wind' if copter else
+               '0.1 for a strongly varying wind, 0.05 for a noisy airspeed sensor')
+            + ', 0.02 for a steady wind.'))]
     if noisy_airspeed and noise > 0.075:
         wanted, wind = 0.05, 'the airspeed is noisy and would be taken for wind'
     elif gust_sigma < STEADY_GUST and not noisy_airspeed and noise > 0.05:
         wanted, wind = 0.02, f'the wind is steady (gusts of {gust_sigma:.1f} m/s)'
     elif gust_sigma >= STRONG_GUST and noise < (0.05 if noisy_airspeed else 0.075):
-        wanted = 0.05 if noisy_airspeed else 0.1
+        wanted = 0.05 if noisy_airspeed else 0.2 if copter else 0.1
         wind = f'the wind varies strongly (gusts of {gust_sigma:.1f} m/s)'
     else:
         return []
     effect = 'follows more slowly but holds steadier' if wanted < noise else 'follows faster'
     return [Advice('wind_noise', Level.INFO, (
         f'EK3_WIND_P_NSE is {noise:g} and {wind}: {wanted:g} suits it better, the estimate then '
-        f'{effect}. It is the only knob EKF3 has for wind; change it between flights.'))]
+        f'{effect}. '
+        + ('EK3_WIND_PSCALE, which multiplies it while climbing or descending, is the other knob. '
+           if 'EK3_WIND_PSCALE' in parameters else '')
+        + 'Change it between flights.'))]
 
 
 def check_take_off(heading_deg: float, wind_speed: float, wind_from_deg: float,
-                   has_airspeed: bool = True) -> list[Advice]:
+                   has_airspeed: bool = True, vehicle: Vehicle = Vehicle.PLANE) -> list[Advice]:
     """Say how wrong EKF3's first guess is, because of the heading at that moment.
 
     EKF3 takes wind = (ground speed - airspeed) along the heading: the part of the wind across the
@@ -213,33 +223,61 @@ def check_take_off(heading_deg: float, wind_speed: float, wind_from_deg: float,
         Where it comes from, degrees true.
     has_airspeed : bool
         An airspeed sensor is in use. Without one there is no first guess to be wrong.
+    vehicle : Vehicle
+        A quadplane takes its first guess at the end of each transition, not at take-off; a copter
+        takes none.
     """
     numbers = (heading_deg, wind_speed, wind_from_deg)
-    if not has_airspeed or not all(map(math.isfinite, numbers)) or wind_speed <= 0.0:
+    if vehicle not in (Vehicle.PLANE, Vehicle.QUADPLANE) or not has_airspeed \
+            or not all(map(math.isfinite, numbers)) or wind_speed <= 0.0:
         return []
     angle = abs((heading_deg - wind_from_deg + 180.0) % 360.0 - 180.0)
     error = wind_speed * abs(math.sin(math.radians(angle)))
     if angle <= TAKE_OFF_LIMIT or error < 1.0:
         return []
+    if vehicle is Vehicle.QUADPLANE:
+        what, next_time = 'Transition to forward flight', 'Line up with the wind before the next'
+    else:
+        what, next_time = 'Take-off', 'Take off into the wind next time'
     return [Advice('take_off_off_wind', Level.WARN, (
-        f'Take-off {angle:.0f} degrees off the wind: EKF3 sees only the wind along the heading at '
+        f'{what} {angle:.0f} degrees off the wind: EKF3 sees only the wind along the heading at '
         f'first, so its first guess is wrong by about {error:.0f} m/s. That mends by itself within '
-        '5 to 10 s of flight, and in turns; until then do not rely on the wind. Take off into the '
-        f'wind (towards {wind_from_deg % 360.0:.0f} degrees) next time.'))]
+        '5 to 10 s of flight, and in turns; until then do not rely on the wind. '
+        f'{next_time} (towards {wind_from_deg % 360.0:.0f} degrees).'))]
 
 
-def check_trust(state: EkfWindState) -> list[Advice]:
-    """Say whether the estimate can be relied on in its present phase."""
+def check_trust(state: EkfWindState, vehicle: Vehicle = Vehicle.PLANE,
+                has_airspeed: bool = True) -> list[Advice]:
+    """Say whether the estimate can be relied on in its present phase.
+
+    Parameters
+    ----------
+    state : EkfWindState
+        EKF3's newest state.
+    vehicle : Vehicle
+        Copters learn from drag, the others from airspeed and from turns.
+    has_airspeed : bool
+        An airspeed sensor is in use.
+    """
     phase = state.phase
+    copter = vehicle is Vehicle.COPTER
     if phase in (WindPhase.INIT, WindPhase.LEARNING) and not state.settled:
+        # Over a minute's step of the wind more is to be waited for than the first seconds.
+        long = math.isfinite(state.settles_in) and state.settles_in > 15.0
+        wait = (f'about {5 * round(state.settles_in / 5.0)} s' if long else
+                'about 20 s' if not (copter or has_airspeed) else 'about 10 s')
+        turns = '' if copter else ', faster in turns'
+        why = ('The wind has changed and EKF3 follows slowly' if long
+               else 'EKF3 is still learning the wind')
         return [Advice('not_settled', Level.INFO, (
-            'EKF3 is still learning the wind: do not rely on its estimate yet. It settles in about '
-            '10 s of flight, faster in turns.'))]
+            f'{why}: do not rely on its estimate yet. It settles in {wait} of flight{turns}.'))]
     if phase is WindPhase.RELEARN:
+        takes = ('half a second with drag fusion' if copter else
+                 'about 3 s with an airspeed sensor' if has_airspeed else
+                 'up to 20 s without an airspeed sensor, less in turns')
         return [Advice('relearning', Level.INFO, (
-            'GPS is back and EKF3 relearns the wind from scratch: the estimate jumps for some '
-            'seconds (with an airspeed sensor about 3, without one up to 20). Wait for it to '
-            'settle.'))]
+            'GPS is back and EKF3 relearns the wind from scratch: the estimate jumps '
+            f'({takes}). Wait for it to settle.'))]
     if phase is WindPhase.COAST:
         return [Advice('frozen', Level.WARN, (
             'EKF3 has had no position for more than 7 s and holds the wind it had. It is as good '
@@ -300,7 +338,7 @@ class WindAdvisor:
             self._said -= {'take_off_off_wind', 'not_settled'}  # a new flight, a new first guess
         elif state.phase is WindPhase.INIT and before is not WindPhase.INIT:
             self._take_off = check_take_off(heading_deg, self.wind_speed, self.wind_from_deg,
-                                            self._has_airspeed())
+                                            self._has_airspeed(), self.vehicle)
         elif state.settled:
             self._take_off = []
             self._said -= {'frozen', 'relearning'}  # the next outage is worth a word again
@@ -313,11 +351,11 @@ class WindAdvisor:
             *check_estimator(values, self.vehicle),
             *check_sensors(values, self.vehicle),
             *check_dead_parameters(values),
-            *check_process_noise(values, self.gust_sigma, self.noisy_airspeed),
+            *check_process_noise(values, self.gust_sigma, self.noisy_airspeed, self.vehicle),
             *self._take_off,
         ]
         if self._state is not None:
-            advice += check_trust(self._state)
+            advice += check_trust(self._state, self.vehicle, self._has_airspeed())
         return sorted(advice, key=lambda one: -one.level)
 
     def fresh(self) -> list[Advice]:

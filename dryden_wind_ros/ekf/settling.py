@@ -53,6 +53,8 @@ WIND_STALE = 3.0
 """Seconds for which a WIND message holds."""
 
 _NEAR_TIME = 1.0       # s for which an estimate must be near the wind flown to be settled again
+_NEAR_MOST = 16.0      # s, the longest that it must be near, after leaving again and again
+_AGAIN = 60.0          # s within which leaving is leaving again
 _DRIFT_WINDOW = 5.0    # s
 _AVERAGE_TIME = 30.0   # s, time constant of the average that the estimate may not wander off
 _CLOSING_TIME = 30.0   # s over which the closing in on the wind flown is looked at: a full turn
@@ -74,8 +76,9 @@ class Settling:
     """
 
     __slots__ = ('_absurd', '_absurd_t', '_average_e', '_average_n', '_average_t', '_closing',
-                 '_far', '_flown', '_from', '_history', '_near_since', '_time', '_wandered',
-                 '_wind_e', '_wind_n', '_wind_t', 'settled', 'settles_in', 'steady', 'why_not')
+                 '_far', '_flown', '_from', '_history', '_left_t', '_near_since', '_near_time',
+                 '_time', '_wandered', '_wind_e', '_wind_n', '_wind_t', 'settled', 'settles_in',
+                 'steady', 'why_not')
 
     def __init__(self) -> None:
         self.settled = self.steady = False
@@ -92,6 +95,8 @@ class Settling:
         self._wandered = False
         self._far = False
         self._near_since: float | None = None
+        self._near_time = _NEAR_TIME
+        self._left_t = -math.inf
         self._history: deque[tuple[float, float, float]] = deque(maxlen=32)
         self._closing: deque[tuple[float, float]] = deque(maxlen=32)
 
@@ -173,13 +178,18 @@ class Settling:
         # Gusts move the mean to and fro: come back only where they will not take it away again.
         limit -= min(0.15 * level.scatter, 0.2)
         if error > limit:
+            if self.settled:
+                # One that keeps about at the limit is not to come and go: it waits ever longer.
+                again = t - self._left_t < _AGAIN and t - level.step_t > 1.0
+                self._near_time = min(2.0 * self._near_time, _NEAR_MOST) if again else _NEAR_TIME
+                self._left_t = t
             self._far = True
             self._near_since = None
             self.settles_in = self._time_to_go(t, error, limit, time_constant)
             return f'{error:.1f} m/s from the wind flown'
         if self._near_since is None:
             self._near_since = t
-        left = self._near_since + _NEAR_TIME - t
+        left = self._near_since + self._near_time - t
         if self._far and left > 0.0:
             self.settles_in = left
             return 'has just come near the wind flown'

@@ -31,12 +31,13 @@ from dryden_wind_ros.ekf.settling import settled_rows
 from dryden_wind_ros.gusts.flown_wind import FlownWind
 from dryden_wind_ros.logs.dataflash import Table
 from dryden_wind_ros.logs.flight import Ekf
-from dryden_wind_ros.logs.phases import stretches
+from dryden_wind_ros.logs.phases import Stretch, stretches
 
 Floats = npt.NDArray[np.float64]
 
 RECORDS: Mapping[str, tuple[str, ...]] = {
-    'ARM': ('ArmState',), 'EV': ('Id',), 'PARM': ('Name', 'Value'), 'POS': ('RelHomeAlt',),
+    'ARM': ('ArmState',), 'EV': ('Id',), 'MSG': ('Message',), 'PARM': ('Name', 'Value'),
+    'POS': ('RelHomeAlt',),
     'XKF2': ('C', 'VWN', 'VWE', 'IS', 'IDX', 'IDY'), 'XKF3': ('C', 'IVT'),
     'XKV2': ('C', 'V22', 'V23')}
 """Records and columns that :func:`wind_of_dataflash` takes part in."""
@@ -55,6 +56,10 @@ INNOVATION_WINDOW = 0.42
 
 _EV_ARMED = 10
 _EV_DISARMED = 11
+_ARMED_TEXTS = (b'Arming motors', b'Throttle armed')
+_DISARMED_TEXTS = (b'Disarming motors', b'Throttle disarmed')
+
+_PAUSE = 5.0  # s without a row: a log that pauses while disarmed goes on with another flight
 
 
 @dataclass(frozen=True)
@@ -104,9 +109,11 @@ class WindLog:
     def spans(self) -> list[Span]:
         """Return each run of equal phases of one core, with the estimate's error in it."""
         speed_error, direction_error = self.errors()
-        keys = (self.phase,) if self.core is None else (self.phase, self.core)
+        # A phase does not last over a pause of the log: nobody knows what was between.
+        part = np.concatenate([[0], np.cumsum(np.diff(self.t) > _PAUSE)]) if len(self.t) else ()
+        keys = (self.phase, part) if self.core is None else (self.phase, part, self.core)
         return [Span(
-            self.phase[one.rows.start], one.start, one.end,
+            self.phase[one.rows.start], one.start, self._end_of(one),
             _mean(self.wind_n[one.rows]), _mean(self.wind_e[one.rows]),
             _mean(self.flown_n[one.rows]), _mean(self.flown_e[one.rows]),
             _mean(speed_error[one.rows]), _largest(speed_error[one.rows]),
@@ -114,6 +121,10 @@ class WindLog:
             None if self.core is None else int(self.core[one.rows.start]),
             math.nan if self.settled is None else float(self.settled[one.rows].mean()))
             for one in stretches(self.t, *keys)]
+
+    def _end_of(self, one: Stretch) -> float:
+        last = float(self.t[one.rows.stop - 1])
+        return one.end if one.end - last <= _PAUSE else last
 
 
 @dataclass(frozen=True)
@@ -255,6 +266,12 @@ class _Records:
         times, armed = times[told], armed[told]
         order = np.argsort(times, kind='stable')
         times, armed = times[order], armed[order]
+        if not len(times):
+            # Some logs have it in a text only.
+            texts = self.column('MSG', 'Message')
+            armed = np.isin(texts, _ARMED_TEXTS)
+            told = armed | np.isin(texts, _DISARMED_TEXTS)
+            times, armed = self.times('MSG')[told], armed[told]
         if len(times):
             before = not armed[0]
         else:

@@ -94,6 +94,8 @@ def _wind_text(north: float, east: float) -> str:
 def plot(log: WindLog, path: Path, title: str) -> None:
     """Draw the flight: phases as bands, the estimate beside the wind flown, and the error.
 
+    A line along the top of the error says where the estimate is settled.
+
     Parameters
     ----------
     log : WindLog
@@ -135,6 +137,7 @@ def plot(log: WindLog, path: Path, title: str) -> None:
         axis.set_ylabel(f'towards {name}, m/s')
     _share_scale(axes[:2])
     axes[2].plot(log.t, errors, color='#c0262d', linewidth=1.2)
+    marks = _mark_settled(axes[2], log)
     axes[2].set_ylabel('error, m/s')
     axes[2].set_ylim(bottom=0.0)
     axes[2].set_xlabel('vehicle time, s since boot')
@@ -143,10 +146,11 @@ def plot(log: WindLog, path: Path, title: str) -> None:
     _label_phases(axes[0], spans)
     lines, names = axes[0].get_legend_handles_labels()
     seen = [phase for phase in WindPhase if any(span.phase is phase for span in spans)]
-    figure.legend([*lines, *(Patch(color=phase_rgba(phase)) for phase in seen)],
-                  [*names, *(phase.name.lower().replace('_', ' ') for phase in seen)],
-                  loc='outside lower center', ncols=len(seen) + len(names), frameon=False,
-                  fontsize=9, handlelength=1.4, columnspacing=1.4)
+    figure.legend([*lines, *marks, *(Patch(color=phase_rgba(phase)) for phase in seen)],
+                  [*names, *('settled' for _ in marks),
+                   *(phase.name.lower().replace('_', ' ') for phase in seen)],
+                  loc='outside lower center', ncols=len(seen) + len(names) + len(marks),
+                  frameon=False, fontsize=9, handlelength=1.4, columnspacing=1.4)
     figure.suptitle(title, x=0.01, ha='left', fontsize=12)
     try:
         figure.savefig(path, dpi=110)
@@ -154,6 +158,15 @@ def plot(log: WindLog, path: Path, title: str) -> None:
         raise RecordError(f'{path}: {error}') from error
     finally:
         plt.close(figure)
+
+
+def _mark_settled(axis: Any, log: WindLog) -> list[Any]:
+    """Draw a line where the estimate is settled; return it, and nothing where nobody judged."""
+    if log.settled is None:
+        return []
+    top = np.where(log.settled, 0.97, math.nan)
+    return list(axis.plot(log.t, top, color='#2e7d32', linewidth=4.0, solid_capstyle='butt',
+                          transform=axis.get_xaxis_transform()))
 
 
 def _share_scale(axes: Any) -> None:
