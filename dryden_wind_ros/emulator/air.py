@@ -17,6 +17,35 @@ AIR_PARAMETERS = frozenset(('SIM_WIND_SPD', 'SIM_WIND_DIR', 'SIM_WIND_DIR_Z', 'S
                             'SIM_WIND_T', 'SIM_WIND_T_ALT', 'SIM_WIND_T_COEF', 'SIM_WIND_TURB'))
 
 
+LATE_US = 150_000
+"""Winds come every 50 ms; a longer pause means that one was late by more than 100 ms."""
+
+
+class WindsHeard:
+    """How regularly winds come in.
+
+    Attributes
+    ----------
+    count, late : int
+        Winds after the first, and those that came more than `LATE_US` after the one before.
+    longest_us : int
+        Longest time between two, us.
+    """
+
+    def __init__(self) -> None:
+        self.count = self.late = self.longest_us = 0
+        self._last_us: int | None = None
+
+    def take(self, t_us: int) -> None:
+        """Count a wind at a time of the vehicle."""
+        if self._last_us is not None:
+            gap = t_us - self._last_us
+            self.count += 1
+            self.late += gap > LATE_US
+            self.longest_us = max(self.longest_us, gap)
+        self._last_us = t_us
+
+
 class SitlAir:
     """What blows, from the parameters in force.
 

@@ -15,7 +15,7 @@ from typing import TextIO
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from dryden_wind_ros.emulator.air import AIR_PARAMETERS, SitlAir
+from dryden_wind_ros.emulator.air import AIR_PARAMETERS, SitlAir, WindsHeard
 from dryden_wind_ros.emulator.channel import Channel
 from dryden_wind_ros.emulator.config import VehicleConfig
 from dryden_wind_ros.emulator.dead_reckoning import DeadReckoning
@@ -69,6 +69,8 @@ class Autopilot:
         Time since boot of the loop tick that ran last, microseconds.
     physics_us : int
         Time since boot of the last step of flight and EKF3, microseconds.
+    winds : WindsHeard
+        How regularly SIM_WIND_SPD is written.
     reboot_at : int or None
         When a reboot that was asked for happens, microseconds.
     """
@@ -90,6 +92,7 @@ class Autopilot:
         self.encoders = encoders_of(config)
         self.air = SitlAir(self.parameters, f'turbulence {config.seed} {boot}', config.ignore_wind)
         rate = min(max(int(self.parameters.get('SCHED_LOOP_RATE', config.loop_rate)), 50), 1000)
+        self.winds = WindsHeard()
         self.loop_us = round(1_000_000 / rate)
         # ArduPlane's loop times fall 5 ms after the multiples of 20 ms
         self.offset_us = 5000 if self.loop_us == 20000 else 0
@@ -282,6 +285,8 @@ class Autopilot:
         if outcome is not SetOutcome.DONE and outcome is not SetOutcome.SAVE_LOST:
             return outcome
         if name in AIR_PARAMETERS:
+            if name == 'SIM_WIND_SPD':
+                self.winds.take(self.t_us)
             self.air.written()
         elif name == 'SIM_GPS1_ENABLE':
             self.ekf.gps_enabled = table.get(name) != 0.0

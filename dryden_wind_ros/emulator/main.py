@@ -24,13 +24,16 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import json
 import selectors
+import signal
 import socket
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TextIO
 
 from dryden_wind_ros import ending
@@ -369,6 +372,15 @@ class VehicleLoop:
             self._posted.popleft()()
 
 
+def _write_winds(path: Path, vehicles: Sequence[EmbeddedVehicle]) -> None:
+    rows = [{'time_s': vehicle.autopilot.time_s, 'winds': vehicle.autopilot.winds.count,
+             'late': vehicle.autopilot.winds.late,
+             'longest_s': vehicle.autopilot.winds.longest_us * 1e-6} for vehicle in vehicles]
+    whole = path.with_name(f'.{path.name}.new')
+    whole.write_text(json.dumps(rows), encoding='utf-8')
+    whole.replace(path)
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Run the program; 0 after SIGINT or SIGTERM, 1 or 2 where it could not start."""
     parser = command_line()
@@ -390,6 +402,9 @@ def main(args: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     loop = VehicleLoop()
     ending.listen()
+    if options.winds is not None:
+        signal.signal(signal.SIGUSR1, lambda *_: loop.post(
+            lambda: _write_winds(options.winds, vehicles)))
     ending.when_told(loop.stop)
     try:
         for vehicle in vehicles:

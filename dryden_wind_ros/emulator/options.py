@@ -127,6 +127,9 @@ def command_line() -> argparse.ArgumentParser:
     output = parser.add_argument_group('output')
     output.add_argument('--truth', type=Path, metavar='FILE',
                         help="CSV of the true phase of EKF3's wind (with --count: one vehicle)")
+    output.add_argument('--winds', type=Path, metavar='FILE',
+                        help='JSON of how regularly each vehicle is given winds, written when '
+                             'the program gets SIGUSR1')
     output.add_argument('--quiet', action='store_true', help='print nothing but errors')
     return parser
 

@@ -84,6 +84,8 @@ PARTS: list[Part] = [
          'run_speedup'),
     Part('vehicles', 'cost of a vehicle in fleets of 1, 5, 20, 50, against bare topics', 'fleets',
          'run_vehicles'),
+    Part('hundred', 'a hundred vehicles in two processes: ticks, delays, put back', 'hundred',
+         'run_hundred'),
 ]
 """All parts, in the order of the table."""
 
