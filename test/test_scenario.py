@@ -100,6 +100,16 @@ def test_gusts_begin_at_their_time_or_place(tmp_path, when, clock, first):
     assert f'begins at {first:.2f} s' in said[-1]
 
 
+def test_a_node_that_comes_to_a_flying_vehicle_takes_it_for_no_climb(tmp_path):
+    scenario = load(write(tmp_path, """\
+        gusts: [{once: {height: 30}, amplitude: 5, duration: 0.5, direction: up}]
+        """))
+    # No odometry in the first second, then the vehicle is at 80 m.
+    flight = [moment(0.05 * k, 80.0 if k > 20 else 0.0)._replace(sampled_at=0.05 * k * (k > 20))
+              for k in range(60)]
+    assert blown(scenario, flight) == ([], [])
+
+
 def test_gusts_wait_again_after_another_arming_and_are_not_made_up_for(tmp_path):
     scenario = load(write(tmp_path, """\
         clock: arming

@@ -139,6 +139,10 @@ def test_a_scenario_that_is_wrong_is_refused_with_every_line_and_nothing_changes
     high.write_text('wind: {speed: 5}\nprofile: {power: {exponent: 0.2}}\n')
     assert "profile is 'sitl'" in flown.set(scenario=str(high), profile='sitl').reason
     assert flown.set(scenario=str(high)).successful
+    open_speed = tmp_path / 'open.yaml'
+    open_speed.write_text('profile: {power: {exponent: 0.2}}\n')
+    assert 'would make 79.2 m/s' in flown.set(
+        scenario=str(open_speed), mean_wind__speed=40.0).reason
     assert "profile is 'sitl'" in flown.set(profile='sitl').reason
     assert flown.fly(3.5, height=40.0).mean.speed == pytest.approx(5.0 * 4.0**0.2)
     with pytest.raises(common.BadParameter, match=r'scenario: .*bad.yaml: line 1'):

@@ -13,6 +13,8 @@ from dryden_wind_ros.gusts.conditions import ZERO, MeanWind, Moment
 from dryden_wind_ros.gusts.discrete import LEAD, BlowingGust, DiscreteGust
 from dryden_wind_ros.gusts.frames import Vector
 from dryden_wind_ros.gusts.mean_wind import (
+    HIGHEST,
+    LOWEST,
     Change,
     Clock,
     LogProfile,
@@ -136,6 +138,16 @@ class Scenario:
                            base.from_deg if from_deg is None else from_deg,
                            base.up if up is None else up)
 
+    def strongest(self, base: MeanWind) -> float:
+        """Return the highest speed that a profile by height makes of the schedule, m/s."""
+        speeds = [self.start(base).speed,
+                  *(change.speed for change in self.changes if change.speed is not None)]
+        profile = self.profile
+        if profile is None:
+            return max(speeds)
+        heights = profile.heights if isinstance(profile, TableProfile) else [LOWEST, HIGHEST]
+        return max(speeds) * max(map(profile.factor, heights))
+
     def in_words(self) -> str:
         """Return what it is, for a log."""
         if self.record is not None:
@@ -241,6 +253,8 @@ def _passed(trigger: Trigger, last: Moment | None, moment: Moment) -> bool:
         if last is None:
             return False
         before, now = last.height - trigger.height, moment.height - trigger.height
+        if not last.sampled_at and moment.sampled_at:
+            return False  # the first odometry: the vehicle was up there already
         up, down = before < 0.0 <= now, before > 0.0 >= now
         return (up and trigger.going != 'down') or (down and trigger.going != 'up')
     east, north, within = trigger.east, trigger.north, trigger.within

@@ -39,7 +39,6 @@ from dryden_wind_ros.gusts.mean_wind import (
     Clock,
     LogProfile,
     PowerProfile,
-    Profile,
     Record,
     TableProfile,
 )
@@ -202,8 +201,10 @@ def _scenario(reader: _Reader, root: yaml.Node, path: Path) -> Scenario | None:
     if 'profile' not in top:
         return scenario
     scenario = replace(scenario, profile=_profile(reader, top['profile']))
-    if scenario.profile is not None:
-        _check_strength(reader, top['profile'], scenario)
+    strongest = scenario.strongest(MeanWind.of(0.0, 0.0))
+    if strongest > MAX_MEAN_WIND:
+        reader.wrong(top['profile'], f'profile: the wind would reach {strongest:.1f} m/s; allowed '
+                                     f'are {MAX_MEAN_WIND:g} m/s')
     return scenario
 
 
@@ -292,20 +293,6 @@ def _table(reader: _Reader, node: yaml.Node, reference: float) -> TableProfile |
     except ValueError as error:
         reader.wrong(node, f'table: {error}')
         return None
-
-
-def _check_strength(reader: _Reader, node: yaml.Node, scenario: Scenario) -> None:
-    """Refuse a profile that makes more of the wind somewhere than there may be."""
-    profile: Profile | None = scenario.profile
-    assert profile is not None
-    heights = profile.heights if isinstance(profile, TableProfile) else [LOWEST, HIGHEST]
-    calm = MeanWind.of(0.0, 0.0)
-    speeds = [scenario.start(calm).speed,
-              *(change.speed for change in scenario.changes if change.speed is not None)]
-    strongest = max(speeds) * max(map(profile.factor, heights))
-    if strongest > MAX_MEAN_WIND:
-        reader.wrong(node, f'profile: the wind would reach {strongest:.1f} m/s; allowed are '
-                           f'{MAX_MEAN_WIND:g} m/s')
 
 
 def _gusts(reader: _Reader, node: yaml.Node | None) -> Iterator[PlannedGust]:

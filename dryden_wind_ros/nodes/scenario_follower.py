@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from dryden_wind_ros.gusts.air import SeededAir
+from dryden_wind_ros.gusts.air_settings import MAX_MEAN_WIND
+from dryden_wind_ros.gusts.conditions import MeanWind
 from dryden_wind_ros.gusts.discrete import BlowingGust, DiscreteGust
 from dryden_wind_ros.gusts.mean_wind import Clock, HandSet, ObservedSource
 from dryden_wind_ros.gusts.scenario import Scenario, ScenarioGusts
@@ -78,8 +80,16 @@ class ScenarioFollower:
             raise common.BadParameter(
                 f"profile is 'sitl', and scenario {scenario.name} has a profile by height of its "
                 "own: SITL would apply both. Set profile to 'uniform'")
-        if path != self._path:
-            self._opened = {path: scenario}
+        if path == self._path:
+            return  # a speed set by hand is that at all heights
+        base = MeanWind.of(*(values[name] for name in HAND))
+        strongest = scenario.strongest(base)
+        if strongest > MAX_MEAN_WIND:
+            raise common.BadParameter(
+                f'mean_wind.speed is {base.speed:g}, of which the profile of scenario '
+                f'{scenario.name} would make {strongest:.1f} m/s at some height; allowed are '
+                f'{MAX_MEAN_WIND:g} m/s')
+        self._opened = {path: scenario}
 
     def follow(self, air: SeededAir, values: Mapping[str, Any],
                set_now: Collection[str] = ()) -> bool:

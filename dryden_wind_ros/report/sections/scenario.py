@@ -38,6 +38,10 @@ def scenario(sheet: Sheet) -> str | None:
         return ''.join(parts)
     parts.append(f'<p>{html.escape(path)}: {html.escape(opened.in_words())}, as the file is '
                  'now.</p>')
+    if opened.smoothing:
+        parts.append(f'<p>Of the turbulence, what is slower than {opened.smoothing:g} s was in the '
+                     'record and left out of the gusts: they are weaker and quicker than the model '
+                     'that they are compared with on this page.</p>')
     if opened.gusts:
         parts.append('<ul>' + ''.join(
             f'<li>{html.escape(planned.gust.in_words())}, '
