@@ -354,7 +354,7 @@ def test_of_100_measurements_of_the_models_own_air_95_lie_in_their_range(kind):
     method, ticks, height, airspeed, mean = AIRS[kind]
     height, airspeed = np.broadcast_to(height, ticks), np.broadcast_to(airspeed, ticks)
     sigma, tau, inside, mistaken, draws = [], [], [], [], 0
-    flights = 24
+    flights = 16
     for air, chosen in many_flights(method, flights, ticks, height, airspeed, mean):
         steps = model_steps(air, chosen)
         whole, bands = strengths(air, steps)
@@ -368,9 +368,9 @@ def test_of_100_measurements_of_the_models_own_air_95_lie_in_their_range(kind):
         if len(sigma) <= 2:
             draws += recover_draws(air, chosen, steps).of_seed
 
-    # 72 numbers of 95 %: known to 2.6 %; and 72 spectra of about 30 points each
-    assert np.mean(sigma) > 0.87
-    assert not tau or np.mean(tau) > 0.87
+    # 48 numbers of 95 %: known to 3.1 %; and 48 spectra of about 30 points each
+    assert np.mean(sigma) > 0.85
+    assert not tau or np.mean(tau) > 0.85
     assert 0.93 < np.mean(inside) < 0.97
     assert np.mean([ratio[:4].mean() for ratio in mistaken]) == pytest.approx(1.0, abs=0.15)
     assert np.mean([ratio[4:].mean() for ratio in mistaken]) == pytest.approx(1.0, abs=0.05)
@@ -393,6 +393,21 @@ def test_a_window_of_an_air_from_calm_has_the_power_of_the_process_that_grows():
         assert found.expected[row] == pytest.approx(power, rel=2e-3)
     assert found.windows == 1
     assert found.window == 30.0
+
+
+def test_a_discrete_gust_is_not_turbulence(hover):
+    """10 m/s for a minute in an air from the west: neither strength nor draws know of it."""
+    air = hover.air.rows(slice(0, 6000))
+    added = np.zeros((3, len(air)))
+    added[0, 2000:3200], added[1, 2000:3200] = 10.0, -4.0  # east is u, south is v
+    gust = air.gust + np.array([added[0], -added[1], added[2]])
+    gusty = dataclasses.replace(air, gust=gust, gust_enu=air.gust_enu + added, discrete_enu=added)
+
+    plain, found = (analyse(dataclasses.replace(hover, air=one, ekf=None)) for one in (air, gusty))
+
+    assert found.strength.measured == pytest.approx(plain.strength.measured, rel=1e-9)
+    assert found.draws.of_seed == plain.draws.of_seed == 5999
+    assert [s.inside for s in found.spectra] == [s.inside for s in plain.spectra]
 
 
 def test_a_wrong_gust_is_told_from_the_model(hover):

@@ -110,6 +110,8 @@ class Air:
         The node's counts of ticks without a clock message, and of new beginnings; -1: not known.
     rate : ndarray, shape (N,)
         Ticks really reached per second of sim time, Hz.
+    discrete_enu : ndarray, shape (3, N), or None
+        The part of the gust that discrete gusts have, east, north, up, m/s; None: none flew.
     """
 
     tick: IntArray
@@ -128,14 +130,27 @@ class Air:
     missed: IntArray
     restarts: IntArray
     rate: FloatArray
+    discrete_enu: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.tick)
 
+    @property
+    def turbulence(self) -> FloatArray:
+        """The gust without discrete gusts, rows u, v, w, m/s, shape (3, N)."""
+        if self.discrete_enu is None:
+            return self.gust
+        speed = np.hypot(self.mean_enu[0], self.mean_enu[1])
+        with np.errstate(invalid='ignore', divide='ignore'):
+            east, north = self.mean_enu[:2] / speed
+        to_east, to_north, up = self.discrete_enu
+        added = np.array([to_east * east + to_north * north, to_east * north - to_north * east, up])
+        return np.where(speed > 0.0, self.gust - added, self.gust)
+
     def rows(self, chosen: BoolArray | IntArray | slice) -> Air:
         """Return some of the rows."""
-        return Air(**{field.name: getattr(self, field.name)[..., chosen]
-                      for field in fields(self)})
+        columns = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return Air(**{name: column[..., chosen] for name, column in columns if column is not None})
 
     @property
     def has_model(self) -> bool:

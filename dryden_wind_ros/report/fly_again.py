@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from dryden_wind_ros.report.flight import FlightRecord, Settings
 
@@ -26,14 +27,14 @@ def fly_again(flight: FlightRecord) -> list[str]:
     words = ['ros2 launch dryden_wind_ros sitl.launch.py']
     if namespace:
         words.append(shlex.quote(f'namespace:={namespace}'))
-    words += [shlex.quote(f'{argument}:={getattr(first, name)}')
+    words += [shlex.quote(f'{argument}:={_value(first, name)}')
               for name, _, argument in PARAMETERS if getattr(first, name) != '']
     commands = [' '.join(words)]
     node = f'/{namespace}/dryden_wind' if namespace else '/dryden_wind'
     now = first
     for at, run_began, settings in changes(flight):
         commands += [f'ros2 param set {shlex.quote(node)} {parameter} '
-                     f'{shlex.quote(str(getattr(settings, name)))}  '
+                     f'{shlex.quote(_value(settings, name))}  '
                      f'# at sim time {at:.2f} s' for name, parameter, _ in PARAMETERS
                      if getattr(settings, name) != getattr(now, name)]
         if run_began and (settings.seed, settings.method) == (now.seed, now.method):
@@ -42,6 +43,12 @@ def fly_again(flight: FlightRecord) -> list[str]:
                             f'# at sim time {at:.2f} s')
         now = settings
     return commands
+
+
+def _value(settings: Settings, name: str) -> str:
+    """Return a setting as a command has it; of a file, its name: the page is passed on."""
+    value = str(getattr(settings, name))
+    return Path(value).name if name == 'scenario' else value
 
 
 def changes(flight: FlightRecord) -> list[tuple[float, bool, Settings]]:

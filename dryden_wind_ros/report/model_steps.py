@@ -20,6 +20,8 @@ from dryden_wind_ros.gusts.dryden import EULER_FT_PER_M, MAX_HEIGHT_FT, MIN_HEIG
 from dryden_wind_ros.gusts.tick_grid import TICK_S
 from dryden_wind_ros.report.flight import Air, BoolArray, FloatArray, IntArray, Settings
 
+_REST = 1e-12  # m/s: rounding, where a discrete gust was taken off
+
 MAX_STEPS = 10
 """Of a gap in the clock the model steps so many ticks at most, as gusts.air has it."""
 
@@ -105,14 +107,15 @@ def model_steps(air: Air, settings: Sequence[Settings]) -> ModelSteps:
         blowing = np.isfinite(scale)
         before = np.concatenate([[False], blowing[:-1]])
         known = same_run & (gap > 0) & blowing & before
-        first_at_rest = ~known & blowing & (air.gust == 0.0).all(axis=0)
+        gust = air.turbulence
+        first_at_rest = ~known & blowing & (np.abs(gust) < _REST).all(axis=0)
         # The clock missed these ticks (only the last few were stepped), or the recorder did.
         missed = np.diff(air.missed, prepend=air.missed[:1]) > 0
         steps = np.where(missed, np.minimum(gap, MAX_STEPS), gap)
         many = steps > 1
         phi_n = np.where(many, phi ** np.maximum(steps, 1), phi)
         gain2 = np.where(many, stationary * (1.0 - phi_n**2), gain2)
-        state = air.gust / scale
+        state = gust / scale
     from_rest = first_at_rest | begun
     variance = _variances(blowing, known, from_rest, phi_n**2, gain2, stationary)
     return ModelSteps(

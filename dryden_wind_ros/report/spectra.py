@@ -120,11 +120,12 @@ def _stretches(air: Air, steps: ModelSteps) -> list[_Stretch]:
     if not len(rows):
         return []
     gap, run = np.diff(air.tick[rows]), np.diff(air.run[rows])
+    gust = air.turbulence
     found = []
     for part in np.split(rows, np.flatnonzero((gap > MAX_STEPS) | (gap < 1) | (run != 0)) + 1):
         tick = air.tick[part]
         grid = np.arange(tick[0], tick[-1] + 1)
-        found.append(_Stretch(np.array([np.interp(grid, tick, axis) for axis in air.gust[:, part]]),
+        found.append(_Stretch(np.array([np.interp(grid, tick, axis) for axis in gust[:, part]]),
                               part[np.searchsorted(tick, grid)], len(grid) - len(tick)))
     return found
 

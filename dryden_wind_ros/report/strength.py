@@ -102,7 +102,7 @@ def strengths(air: Air, steps: ModelSteps) -> tuple[Strength | None, list[Streng
             found.append(Strength(
                 low=float(edges[band[rows].min()]), high=float(edges[band[rows].max() + 1]),
                 height=float(air.height[rows].mean()), seconds=count * TICK_S,
-                measured=np.sqrt((air.gust[:, rows]**2).mean(axis=1)), model=np.sqrt(model2),
+                measured=np.sqrt((air.turbulence[:, rows]**2).mean(axis=1)), model=np.sqrt(model2),
                 aimed=np.sqrt((air.sigma[:, rows]**2).mean(axis=1)),
                 least=np.sqrt(model2 * least), most=np.sqrt(model2 * most), samples=samples))
     return found[0], found[1:]

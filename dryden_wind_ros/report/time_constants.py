@@ -120,7 +120,7 @@ def _on_grid(air: Air, steps: ModelSteps) -> tuple[FloatArray, BoolArray]:
     there = np.zeros(int(place[-1]) + 1, dtype=bool)
     there[place] = steps.blowing
     grid = np.zeros((3, there.size))
-    grid[:, place] = np.where(steps.blowing, air.gust, 0.0)
+    grid[:, place] = np.where(steps.blowing, air.turbulence, 0.0)
     return grid, there
 
 

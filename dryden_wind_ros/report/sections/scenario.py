@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from pathlib import Path
 
 import numpy as np
 
@@ -28,16 +29,17 @@ def scenario(sheet: Sheet) -> str | None:
     parts = ['<h3>Scenario</h3>']
     path = paths[-1]
     if len(paths) > 1:
-        parts.append(f'<p>{len(paths)} scenarios were flown: {html.escape(", ".join(paths))}. '
+        names = ', '.join(Path(one).name for one in paths)
+        parts.append(f'<p>{len(paths)} scenarios were flown: {html.escape(names)}. '
                      'Shown is the last.</p>')
     try:
         opened = open_scenario(path, flight.namespace)
     except ScenarioError as error:
-        parts.append(f'<p>{html.escape(path)} was flown, and cannot be shown beside it: '
+        parts.append(f'<p>{html.escape(Path(path).name)} was flown, and cannot be shown beside it: '
                      f'{html.escape("; ".join(error.mistakes))}.</p>')
         return ''.join(parts)
-    parts.append(f'<p>{html.escape(path)}: {html.escape(opened.in_words())}, as the file is '
-                 'now.</p>')
+    parts.append(f'<p>{html.escape(Path(path).name)}: {html.escape(opened.in_words())}, as the '
+                 'file is now.</p>')
     if opened.smoothing:
         parts.append(f'<p>Of the turbulence, what is slower than {opened.smoothing:g} s was in the '
                      'record and left out of the gusts: they are weaker and quicker than the model '

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from pathlib import Path
 
 from dryden_wind_ros.report.fly_again import PARAMETERS, fly_again
 from dryden_wind_ros.report.markup import table
@@ -35,7 +36,7 @@ def settings(sheet: Sheet) -> str | None:
     parts.append(table(
         caption, ('setting', *(f'from {starts[i]:.2f} s' for i in range(len(shown)))),
         [[html.escape(WORDS[name] + (f' ({parameter})' if parameter else '')),
-          *(html.escape(_setting_text(getattr(s, name))) for s in shown)]
+          *(html.escape(_setting_text(name, getattr(s, name))) for s in shown)]
          for name, parameter in names]))
     parts.append(f'<pre><code>{html.escape(chr(10).join(fly_again(flight)))}</code></pre>')
     parts.append('<p>The same seed meets the same draws at the same sim time. The gusts are the '
@@ -44,5 +45,7 @@ def settings(sheet: Sheet) -> str | None:
     return ''.join(parts)
 
 
-def _setting_text(value: object) -> str:
+def _setting_text(name: str, value: object) -> str:
+    if name == 'scenario':
+        value = Path(str(value)).name  # whose folder it is in is nobody's business
     return f'{value:g}' if isinstance(value, float) else str(value) or '(none)'
