@@ -410,6 +410,19 @@ def test_a_discrete_gust_is_not_turbulence(hover):
     assert [s.inside for s in found.spectra] == [s.inside for s in plain.spectra]
 
 
+def test_what_discrete_gusts_add_is_read_from_a_bag(tmp_path):
+    samples = [s for s in fly(BREEZE, 2.0) if s.topic == '/wind/state']
+    plain = [s.message.u for s in samples]
+    added = make('geometry_msgs/msg/Vector3', x=3.0)
+    gusty = [dataclasses.replace(s, message=dataclasses.replace(
+        s.message, u=s.message.u + 3.0, discrete=added)) for s in samples]
+
+    air = record(tmp_path, 'gusty', gusty).air
+
+    assert air.gust[0] == pytest.approx(np.array(plain) + 3.0)
+    assert air.turbulence[0] == pytest.approx(plain)  # from 270 degrees: u is east
+
+
 def test_a_wrong_gust_is_told_from_the_model(hover):
     """Half as strong again, as if the noise had been scaled wrongly."""
     flight = dataclasses.replace(

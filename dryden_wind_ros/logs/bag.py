@@ -272,7 +272,7 @@ class _Vehicle:
                                   message.speed, message.direction, message.direction_z))
 
     def _take_state(self, number: int, stamp: float, message: Any) -> None:
-        mean, gust = message.mean, message.gust
+        mean, gust, added = message.mean, message.gust, getattr(message, 'discrete', None)
         integers = [int(getattr(message, name, -1)) for name in _INTEGERS]
         winds = (message.u, message.v, message.w, mean.x, mean.y, mean.z, gust.x, gust.y, gust.z)
         if any(not abs(one) < 1 << 62 for one in integers) or any(
@@ -288,7 +288,8 @@ class _Vehicle:
         self.states.append((
             number, stamp, index, *integers,
             *(getattr(message, name, math.nan) for name in _FLOATS),
-            mean.x, mean.y, mean.z, gust.x, gust.y, gust.z))
+            mean.x, mean.y, mean.z, gust.x, gust.y, gust.z,
+            *((0.0, 0.0, 0.0) if added is None else (added.x, added.y, added.z))))
 
     def flights(self, name: str, source: str, notes: tuple[str, ...],
                 namespace: str) -> list[FlightRecord]:
@@ -357,8 +358,9 @@ class _Vehicle:
             draws=draws, height=height, airspeed=airspeed, gust=np.array([u, v, w]),
             sigma=np.array([sigma_u, sigma_v, sigma_w]),
             length=np.array([length_u, length_v, length_w]), mean_enu=np.array(vectors[:3]),
-            gust_enu=np.array(vectors[3:]), sim_wind=np.array([spd, direction, direction_z]),
-            missed=missed, restarts=restarts, rate=rate)
+            gust_enu=np.array(vectors[3:6]), sim_wind=np.array([spd, direction, direction_z]),
+            missed=missed, restarts=restarts, rate=rate,
+            discrete_enu=np.array(vectors[6:]) if np.any(vectors[6:]) else None)
         parts = []
         for rows in _flights_of(t, 'wind/state', missing):
             part = air.rows(rows)
