@@ -156,6 +156,7 @@ def test_gusts_wait_again_after_another_arming_and_are_not_made_up_for(tmp_path)
     ('wind: {speed: 3\n', ['line 2: not YAML']),
     ('- 3', ['line 1: scenario must be a mapping']),
     ('', ['it is empty']),
+    ('[' * 5000, ['not YAML that makes sense']),
 ])
 def test_every_mistake_is_named_with_its_line(tmp_path, text, mistakes):
     path = tmp_path / 'wind.yaml'
@@ -171,7 +172,8 @@ def test_every_mistake_is_named_with_its_line(tmp_path, text, mistakes):
 
 
 def test_records_in_both_notations(tmp_path):
-    (tmp_path / 'a.csv').write_text('# a comment\nt, east, north, up\n0, 1, 2, 3\n2, 3, 4, 5\n')
+    (tmp_path / 'a.csv').write_text(
+        '\ufeff# a comment\nt, east, north, up\n0, 1, 2, 3\n2, 3, 4, 5\n')
     (tmp_path / 'b.csv').write_text('height,speed,from\n10,4,270\n\n20,8,180\n')
     first = load(write(tmp_path, 'record: {file: a.csv, offset: 10, smoothing: 4}'))
     assert first.smoothing == 4.0

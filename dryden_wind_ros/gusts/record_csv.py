@@ -37,16 +37,16 @@ class ScenarioError(ValueError):
 
 def text_of(path: Path, most: int, what: str) -> str:
     """Return the text of a file of at most `most` bytes; refuse all else without reading it."""
-    if not path.exists():
-        raise ScenarioError(path, ['there is no such file'])
-    if not path.is_file():
-        raise ScenarioError(path, [f'this is not a file; {what} was expected'])
     try:
+        if not path.exists():
+            raise ScenarioError(path, ['there is no such file'])
+        if not path.is_file():
+            raise ScenarioError(path, [f'this is not a file; {what} was expected'])
         size = path.stat().st_size
         if size > most:
             raise ScenarioError(path, [f'it has {size / 1e6:.0f} MB; {what} has at most '
                                        f'{most / 1e6:g} MB'])
-        return path.read_text(encoding='utf-8')
+        return path.read_text(encoding='utf-8-sig')
     except OSError as error:
         raise ScenarioError(path, [f'cannot be read: {error.strerror}']) from None
     except UnicodeDecodeError as error:

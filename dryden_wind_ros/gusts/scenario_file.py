@@ -86,6 +86,8 @@ def load(path: Path | str, read_record: ReadRecord = read_csv) -> Scenario:
         raise ScenarioError(path, [f'{where}not YAML: {error.problem}']) from None
     except yaml.YAMLError as error:
         raise ScenarioError(path, [f'not YAML: {error}']) from None
+    except RecursionError:
+        raise ScenarioError(path, ['not YAML that makes sense: brackets within brackets']) from None
     reader = _Reader(read_record)
     if root is None:
         raise ScenarioError(path, ['it is empty'])

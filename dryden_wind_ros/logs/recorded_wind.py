@@ -92,7 +92,10 @@ def open_scenario(path: Path | str, namespace: str = '') -> Scenario:
 
 
 def _is_bag(path: Path) -> bool:
-    return path.is_dir() or path.suffix in BAG_SUFFIXES
+    try:
+        return path.is_dir() or path.suffix in BAG_SUFFIXES
+    except OSError:  # no path at all, such as one that is too long
+        return False
 
 
 def _wind_of_bag(path: Path, namespace: str) -> Record:
