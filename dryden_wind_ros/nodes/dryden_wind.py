@@ -7,6 +7,7 @@ All arithmetic is in `dryden_wind_ros.gusts.air`.
 from __future__ import annotations
 
 import array
+import dataclasses
 import math
 import threading
 import time
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import TwistWithCovarianceStamped, Vector3Stamped
+from geometry_msgs.msg import PointStamped, TwistWithCovarianceStamped, Vector3Stamped
 from nav_msgs.msg import Odometry
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
@@ -24,11 +25,20 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from std_srvs.srv import Trigger
 
 from dryden_wind_ros.gusts.air import AirTick, SeededAir
+from dryden_wind_ros.gusts.air_settings import AirSettings
 from dryden_wind_ros.gusts.frames import Vector, body_to_enu
+from dryden_wind_ros.gusts.shared_air import SharedAir
 from dryden_wind_ros.gusts.tick_grid import TickRate
 from dryden_wind_ros.nodes import common
 from dryden_wind_ros.nodes.scenario_follower import ScenarioFollower, gust_asked_for
-from dryden_wind_ros.nodes.wind_messages import fill_state, no_ekf_wind, ns_of, time_of, vector
+from dryden_wind_ros.nodes.wind_messages import (
+    TRUE_VARIANCE,
+    fill_state,
+    no_ekf_wind,
+    ns_of,
+    time_of,
+    vector,
+)
 from dryden_wind_ros.nodes.wind_parameters import PARAMETERS, in_words, settings_of
 
 PATIENCE_S = 5.0
@@ -68,6 +78,15 @@ class DrydenWindNode(Node):
         Returns the newest EkfWind message or None; without it, they come from their topic.
     clock_source : str, optional
         For messages: where sim time comes from where it is not listened for here.
+    shared : SharedAir, optional
+        Time and drift of the field that a fleet flies in.
+    rank : int, optional
+        Which vehicle of the fleet this is, from 0.
+    field_seed : int, optional
+        Seed of the field that the fleet shares; parameter ``seed`` wins once it is changed.
+    origin : callable, optional
+        Returns the zero of positions as (latitude, longitude, altitude), or None; without it, that
+        comes from its topic.
     also_known : iterable of str, optional
         Parameters that other nodes of the process know.
     **kwargs
@@ -78,6 +97,8 @@ class DrydenWindNode(Node):
                  on_sim_wind: Callable[..., None] | None = None,
                  ekf_wind: Callable[[], Any] | None = None,
                  clock_source: str = 'the link',
+                 shared: SharedAir | None = None, rank: int = 0, field_seed: int | None = None,
+                 origin: Callable[[], tuple[float, float, float] | None] | None = None,
                  also_known: Iterable[str] = (), **kwargs: Any) -> None:
         messages, services = common.interfaces('msg'), common.interfaces('srv')
         super().__init__('dryden_wind', **kwargs)
@@ -88,7 +109,8 @@ class DrydenWindNode(Node):
         self.parameters = common.ParameterTable(
             self, PARAMETERS, judge=self.scenario.judge, apply=self._on_parameters,
             also_known=also_known)
-        self.air = SeededAir(settings_of(self.parameters.values))
+        self._own_seed, self._field_seed = self.parameters['seed'], field_seed
+        self.air = SeededAir(self._settings(self.parameters.values), shared, rank)
         self.scenario.follow(self.air, self.parameters.values)
         self._frame_id: str = self.parameters['frame_id']
 
@@ -111,6 +133,8 @@ class DrydenWindNode(Node):
             messages.EkfWind, 'ekf_wind', lambda _: None, common.LATCHED_QOS,
             callback_group=polled)
         self._odom_sub = self._clock_sub = self._gate = self._armed_sub = None
+        self._origin_source, self._origin_sub = origin, None
+        self._origin: tuple[float, float, float] | None = None
         self._odom_topic, self._clock_topic = 'the link', clock_source
         if listen:
             self._gate = common.Gate(self)
@@ -123,6 +147,9 @@ class DrydenWindNode(Node):
             self._armed_sub = self.create_subscription(
                 Time, 'armed_at', lambda message: self.feed_armed(ns_of(message)),
                 common.LATCHED_QOS, callback_group=polled)
+            self._origin_sub = self.create_subscription(
+                PointStamped, 'odom_origin', lambda _: None, common.LATCHED_QOS,
+                callback_group=polled)
             self._odom_topic = self._odom_sub.topic_name
             self._clock_topic = self._clock_sub.topic_name
         self.create_service(services.GetWindHistory, 'wind/get_history', self._on_get_history)
@@ -152,7 +179,7 @@ class DrydenWindNode(Node):
 
     def _on_parameters(self, values: Mapping[str, Any]) -> None:
         self._frame_id = values['frame_id']
-        settings = settings_of(values)
+        settings = self._settings(values)
         with self._lock:
             changed = settings != self.air.settings
             restarted = changed and self.air.configure(settings)
@@ -160,6 +187,13 @@ class DrydenWindNode(Node):
         if changed:
             self.get_logger().info(
                 self._in_words() + ('; the air was restarted' if restarted else ''))
+
+    def _settings(self, values: Mapping[str, Any]) -> AirSettings:
+        settings = settings_of(values)
+        if settings.gusts == 'field' and self._field_seed is not None \
+                and settings.seed == self._own_seed:
+            settings = dataclasses.replace(settings, seed=self._field_seed)
+        return settings
 
     def _in_words(self) -> str:
         words, scenario = in_words(self.air.settings), self.scenario.scenario
@@ -183,14 +217,19 @@ class DrydenWindNode(Node):
             self._refuse_odometry(error)
             return
         place = pose.position
+        is_true = 0.0 < message.pose.covariance[0] <= TRUE_VARIANCE
         self.feed_odometry(
-            ns_of(message.header.stamp), (place.x, place.y, place.z), velocity)
+            ns_of(message.header.stamp), (place.x, place.y, place.z), velocity, is_true,
+            lambda: (orientation.x, orientation.y, orientation.z, orientation.w))
 
-    def feed_odometry(self, time_ns: int, position: Vector, velocity_enu: Vector) -> None:
+    def feed_odometry(self, time_ns: int, position: Vector, velocity_enu: Vector,
+                      is_true: bool = False,
+                      orientation: Callable[[], tuple[float, float, float, float]] | None = None,
+                      ) -> None:
         """Take in where the vehicle is; see `SeededAir.odometry`, but bad numbers are reported."""
         try:
             with self._lock:
-                self.air.odometry(time_ns, position, velocity_enu)
+                self.air.odometry(time_ns, position, velocity_enu, is_true, orientation)
         except ValueError as error:
             self._refuse_odometry(error)
             return
@@ -347,6 +386,9 @@ class DrydenWindNode(Node):
         if heard[3]:
             state = fill_state(self._msg.WindState(), self.air, tick, self._given.rate)
             state.scenario = self.scenario.file
+            if self._origin is not None:
+                (state.origin_latitude, state.origin_longitude,
+                 state.origin_altitude) = self._origin
             self._state_pub.publish(self._stamped(state, stamp))
 
     def _stamped(self, message: Any, stamp: Time) -> Any:
@@ -401,6 +443,11 @@ class DrydenWindNode(Node):
 
     def _on_second(self) -> None:
         self._take_odometry()
+        if self._origin_source is not None:
+            self._origin = self._origin_source()
+        elif self._origin_sub is not None:
+            for place in common.take_all(self._origin_sub):
+                self._origin = place.point.x, place.point.y, place.point.z
         self.scenario.tell()
         with self._lock:
             latched, self._unheard = self._unheard, None

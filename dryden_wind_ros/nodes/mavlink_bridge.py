@@ -14,6 +14,7 @@ from typing import Any
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PointStamped
 from nav_msgs.msg import Odometry as OdometryMsg
 from rclpy.clock import Clock, ClockType
 from rclpy.logging import get_logger
@@ -29,8 +30,10 @@ from dryden_wind_ros.nodes.common import Parameter
 from dryden_wind_ros.nodes.ekf_wind import PARAMETERS as EKF_PARAMETERS
 from dryden_wind_ros.nodes.ekf_wind import EkfWindFollower, EkfWindSample
 from dryden_wind_ros.nodes.newest import NewestMessage
+from dryden_wind_ros.nodes.wind_messages import TRUE_VARIANCE
 from dryden_wind_ros.sitl.connection import ConnectionStringError, parse_connection
 from dryden_wind_ros.sitl.events import Event, Level
+from dryden_wind_ros.sitl.frame import Frame, Origin, parse_origin
 from dryden_wind_ros.sitl.link import LinkState, LinkStatus
 from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.odometry import Odometry
@@ -68,6 +71,10 @@ PARAMETERS = (
     Parameter('sim_wind_tc', 0.1,
               'SIM_WIND_TC while wind is sent, s; the true time constant of the filter is 1/(2 pi) '
               "of it. 0.1 is SITL's floor.", low=0.1, high=60.0, read_only=True),
+    Parameter('origin', '',
+              'Zero of positions: latitude, longitude (degrees) and altitude (m above mean sea '
+              "level), such as '-35.363262, 149.165237, 584'. '': the origin of the vehicle's "
+              'EKF3, with heights above home.', read_only=True),
     Parameter('frame_id', 'map', 'Frame of positions and winds (ENU).', read_only=True),
     Parameter('child_frame_id', 'base_link', 'Frame of the body (forward, left, up).',
               read_only=True),
@@ -105,6 +112,8 @@ class MavlinkBridge(Node):
     on_armed : callable, optional
         Called, in the loop's thread, with the vehicle time in ns at which it was armed; with 0
         where it is not armed after a start or restart.
+    frame : Frame, optional
+        Where positions count from, of a fleet; without one, parameter ``origin`` says.
     also_known : iterable of str, optional
         Parameters that other nodes of the process know.
     **kwargs
@@ -122,14 +131,16 @@ class MavlinkBridge(Node):
                  on_tick: Callable[[int], None] | None = None,
                  on_sample: Callable[[Odometry], None] | None = None,
                  on_armed: Callable[[int], None] | None = None,
-                 also_known: Iterable[str] = (), **kwargs: Any) -> None:
+                 frame: Frame | None = None, also_known: Iterable[str] = (),
+                 **kwargs: Any) -> None:
         super().__init__('mavlink_bridge', **kwargs)
         self._messages = common.interfaces()
         self.parameters = common.ParameterTable(self, PARAMETERS, also_known=also_known)
         values = self.parameters.values
         try:
             target = parse_connection(values['connection'], values['allow_remote'])
-        except ConnectionStringError as error:
+            self.frame = Frame(parse_origin(values['origin'])) if frame is None else frame
+        except (ConnectionStringError, ValueError) as error:
             raise common.BadParameter(str(error)) from None
         self._publishing = True
         self._tick_feed, self._sample_feed, self._armed_feed = on_tick, on_sample, on_armed
@@ -138,10 +149,14 @@ class MavlinkBridge(Node):
         self._clock_publisher = self.create_publisher(
             ClockMsg, 'clock', common.STREAM_QOS) if values['publish_clock'] else None
         self._odometry = OdometryMsg()
+        self._odometry_true = False
         self._odometry.header.frame_id = values['frame_id']
         self._odometry.child_frame_id = values['child_frame_id']
         self._odometry_publisher = self.create_publisher(
             OdometryMsg, 'odom', common.STREAM_QOS) if values['publish_odometry'] else None
+        self._origin_publisher = self.create_publisher(
+            PointStamped, 'odom_origin', common.LATCHED_QOS)
+        self._origin: Origin | None = None
         self._ekf_wind = self._messages.EkfWind()
         self._ekf_wind.header.frame_id = values['frame_id']
         self._ekf_wind_publisher = self.create_publisher(
@@ -165,7 +180,7 @@ class MavlinkBridge(Node):
             on_tick=self._on_tick,
             on_odometry=self._on_odometry, on_message=self._on_message,
             on_armed=self._on_armed, on_restart=self._on_restart,
-            intervals=EKF_INTERVALS, read=EKF_PARAMETERS)
+            intervals=EKF_INTERVALS, read=EKF_PARAMETERS, frame=self.frame)
         self._ekf = EkfWindFollower(self.session.flown)
         self._effect = WindEffectMonitor()
         self._vehicle_type = -1
@@ -248,6 +263,8 @@ class MavlinkBridge(Node):
                 seconds, self._vehicle_type, sample.position[2], sample.velocity_enu,
                 sample.orientation, (ekf.flown_e, ekf.flown_n)):
             self._report_effect()
+        if self.frame.origin != self._origin:
+            self._tell_origin(self.frame.origin)
         if self._odometry_publisher is None \
                 or not self._odometry_publisher.get_subscription_count():
             return
@@ -262,6 +279,10 @@ class MavlinkBridge(Node):
         linear, angular = twist.linear, twist.angular
         linear.x, linear.y, linear.z = sample.velocity
         angular.x, angular.y, angular.z = sample.angular_velocity
+        if sample.true is not self._odometry_true:
+            self._odometry_true = sample.true
+            for place in (0, 7, 14):
+                message.pose.covariance[place] = TRUE_VARIANCE if sample.true else 0.0
         self._publish(self._odometry_publisher, message)
 
     def _on_armed(self, milliseconds: int) -> None:
@@ -269,6 +290,14 @@ class MavlinkBridge(Node):
             self._armed_feed(milliseconds * 1_000_000)
         sec, nanosec = _stamp(milliseconds)
         self._publish(self._armed_publisher, Time(sec=sec, nanosec=nanosec))
+
+    def _tell_origin(self, origin: Origin | None) -> None:
+        self._origin = origin
+        if origin is not None:
+            message = PointStamped()
+            message.header.frame_id = 'wgs84'
+            message.point.x, message.point.y, message.point.z = origin.degrees
+            self._publish(self._origin_publisher, message)
 
     def _on_message(self, message: Any) -> None:
         sample = self._ekf.update(message)

@@ -29,6 +29,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from std_srvs.srv import Trigger
 
 from dryden_wind_ros import ending
+from dryden_wind_ros.gusts.shared_air import SharedAir
 from dryden_wind_ros.nodes import common, wind_parameters
 from dryden_wind_ros.nodes import mavlink_bridge as bridge_module
 from dryden_wind_ros.nodes.common import Parameter
@@ -38,6 +39,7 @@ from dryden_wind_ros.nodes.mavlink_bridge import MavlinkBridge
 from dryden_wind_ros.nodes.poller import Poller
 from dryden_wind_ros.sitl import fleet
 from dryden_wind_ros.sitl.fleet import Vehicle
+from dryden_wind_ros.sitl.frame import Frame, parse_origin
 from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.session import END_WITHIN_S
 
@@ -63,6 +65,10 @@ PARAMETERS = (
               high=fleet.MAX_VEHICLES, read_only=True),
     Parameter('clock', 'vehicle', "'vehicle': each vehicle's own boot clock, over its link; "
               "'shared': one clock topic for all.", choices=('vehicle', 'shared'), read_only=True),
+    Parameter('origin', '',
+              'Zero of positions for all vehicles: latitude, longitude (degrees) and altitude (m '
+              "above mean sea level). '': the origin of EKF3 of the first vehicle heard, with "
+              'heights above the home of each.', read_only=True),
     Parameter('publish_clock', True, "Whether each vehicle's clock is published in its namespace.",
               read_only=True),
     *_WIND_PARAMETERS,
@@ -85,7 +91,7 @@ class Pair:
     """The two nodes of one vehicle, wired to each other."""
 
     def __init__(self, vehicle: Vehicle, loop: LinkLoop, parameters: common.ParameterTable,
-                 shared_clock: str) -> None:
+                 shared_clock: str, air: SharedAir, rank: int, frame: Frame) -> None:
         settings = parameters.values
         own_clock = settings['clock'] == 'vehicle'
         # What was given to the fleet wins over the params file of the nodes; the rest leaves it be.
@@ -95,7 +101,9 @@ class Pair:
         self.wind = DrydenWindNode(
             listen=False, on_sim_wind=lambda *fields: self.bridge.take_wind(*fields),
             ekf_wind=lambda: self.bridge.ekf_wind(),
-            clock_source='the link' if own_clock else shared_clock,
+            clock_source='the link' if own_clock else shared_clock, shared=air, rank=rank,
+            field_seed=None if vehicle.has_own_seed else settings['seed'],
+            origin=lambda: None if frame.origin is None else frame.origin.degrees,
             also_known=_KNOWN, namespace=vehicle.name, parameter_overrides=_overrides(wind))
         try:
             found, meant = self.wind.get_fully_qualified_name(), f'/{vehicle.name}/dryden_wind'
@@ -108,7 +116,9 @@ class Pair:
             self.bridge = MavlinkBridge(
                 loop=loop, on_tick=self.wind.feed_time if own_clock else None,
                 on_sample=lambda sample: self.wind.feed_odometry(
-                    sample.time_ms * 1_000_000, sample.position, sample.velocity_enu),
+                    sample.time_ms * 1_000_000, sample.position, sample.velocity_enu, sample.true,
+                    lambda: sample.orientation),
+                frame=frame,
                 on_armed=self.wind.feed_armed if own_clock else self.wind.feed_armed_now,
                 also_known=_KNOWN, namespace=vehicle.name, parameter_overrides=_overrides({
                     'connection': vehicle.connection, 'system_id': vehicle.system_id,
@@ -160,6 +170,11 @@ class WindFleet(Node):
         self._parts = Parts(self, values['part'], values['parts'])
         #: What could not be put back at the end, a line a vehicle.
         self.left: list[str] = []
+        try:
+            self.frame = Frame(parse_origin(values['origin']), shared=len(vehicles) > 1)
+        except ValueError as error:
+            raise common.BadParameter(str(error)) from None
+        self.air = SharedAir(own_clocks=values['clock'] == 'vehicle')
         self._applied = {row.name: values[row.name] for row in _WIND_PARAMETERS}
         self.loop = LinkLoop(self._on_error)
         try:
@@ -167,7 +182,7 @@ class WindFleet(Node):
                 try:
                     self.pairs.append(
                         Pair(vehicle, self.loop, self.parameters,
-                             self.resolve_topic_name('clock')))
+                             self.resolve_topic_name('clock'), self.air, number - 1, self.frame))
                 except common.BadParameter as error:
                     raise common.BadParameter(f'vehicle {vehicle.name}: {error}') from None
                 if number % 10 == 0 or number == len(vehicles):

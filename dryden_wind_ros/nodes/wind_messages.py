@@ -11,6 +11,10 @@ from geometry_msgs.msg import Point, Vector3
 from dryden_wind_ros.gusts.air import AirTick, SeededAir
 from dryden_wind_ros.gusts.frames import Vector, wrap_360
 
+TRUE_VARIANCE = 1e-4
+"""Variance of the position in 'odom', m^2, where it is the truth that SITL tells (to 1 cm). Where
+it is what EKF3 believes, the variance is 0: unknown, as ROS has it."""
+
 
 def fill_state(state: Any, air: SeededAir, tick: AirTick, tick_rate: float) -> Any:
     """Fill a WindState message with everything about the newest tick of an air, and return it.

@@ -57,6 +57,8 @@ class Vehicle:
         Seed of its gusts.
     wind : mapping of str to value
         Further parameters of its wind node.
+    has_own_seed : bool
+        Whether its seed was given, not derived from the fleet's: then its field is its own, too.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Vehicle:
     connection: str
     seed: int
     wind: Mapping[str, Any] = field(default_factory=dict)
+    has_own_seed: bool = False
 
 
 def sitl_connection(instance: int) -> str:
@@ -203,7 +206,7 @@ def listed(entries: Sequence[Any], seed: int, same_air: bool = False,
             system_id=_whole(where, entry, 'system_id', 0, 0, 255), connection=connection,
             seed=_whole(where, entry, 'seed', seed if same_air else derived_seed(seed, index),
                         0, 2**63 - 1),
-            wind=dict(wind)))
+            wind=dict(wind), has_own_seed='seed' in entry))
         instance += 1
     _no_two(vehicles)
     return vehicles

@@ -7,9 +7,12 @@ forward, left, up. Yaw is counted from north clockwise there and from east antic
 
 with roll, pitch and yaw applied in the same order (z, y', x'') in both.
 
-Position and velocity come from LOCAL_POSITION_NED where there is one. It starts only when EKF3 has
-an origin, 20 to 30 s after boot; until then, and when it stops, GLOBAL_POSITION_INT is used. Height
-is above home in both: the local frame's origin need not be home, so the difference is measured.
+SITL tells where the vehicle really is in SIM_STATE, also while EKF3 is lost: that counts where it
+comes, once the frame has its zero. It carries no time and belongs to the newest time heard. Else
+position and velocity come from LOCAL_POSITION_NED. It starts only when EKF3 has an origin, 20 to
+30 s after boot; until then, and when it stops, GLOBAL_POSITION_INT is used. Height is above home in
+all of them, unless the frame has an altitude of its own: the local frame's origin need not be home,
+so the difference is measured.
 """
 
 from __future__ import annotations
@@ -23,13 +26,17 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from transforms3d.euler import euler2quat
 from transforms3d.quaternions import quat2mat
 
+from dryden_wind_ros.sitl.frame import Frame
+
 ATTITUDE = mavlink.MAVLINK_MSG_ID_ATTITUDE
 LOCAL_POSITION_NED = mavlink.MAVLINK_MSG_ID_LOCAL_POSITION_NED
 GLOBAL_POSITION_INT = mavlink.MAVLINK_MSG_ID_GLOBAL_POSITION_INT
+SIM_STATE = mavlink.MAVLINK_MSG_ID_SIM_STATE
+GPS_GLOBAL_ORIGIN = mavlink.MAVLINK_MSG_ID_GPS_GLOBAL_ORIGIN
 
 _LOCAL_AGE_MS = 1000
+_TRUE_AGE_MS = 1000
 _SAME_TIME_MS = 30
-_METRES_PER_DEGREE = 111_194.93  # of latitude, on a sphere of 6 371 000 m
 
 Vector = tuple[float, float, float]
 
@@ -43,8 +50,7 @@ class Odometry:
     time_ms : int
         Vehicle time since its boot, ms.
     position : tuple of float
-        East, north, up of home, m. East and north are counted from the origin of EKF3, or from the
-        first position heard while there is none.
+        East, north, up in the frame (`sitl.frame`), m.
     attitude : tuple of float
         Roll, pitch, yaw of forward-right-down against NED, rad.
     velocity_enu : tuple of float
@@ -53,6 +59,8 @@ class Odometry:
         In the body frame (forward, left, up), rad/s.
     local : bool
         Whether it comes from LOCAL_POSITION_NED.
+    true : bool
+        Whether it is where the vehicle really is (SIM_STATE), not what EKF3 believes.
     """
 
     time_ms: int
@@ -61,6 +69,7 @@ class Odometry:
     velocity_enu: Vector
     angular_velocity: Vector
     local: bool
+    true: bool = False
 
     # The gusts need neither of these, and they cost more than all else here.
 
@@ -93,9 +102,16 @@ def enu_orientation(roll: float, pitch: float, yaw: float) -> tuple[float, float
 
 
 class OdometryBuilder:
-    """Puts ATTITUDE and the positions together."""
+    """Puts ATTITUDE and the positions together.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    frame : Frame, optional
+        Where positions count from; one of this vehicle's own unless given.
+    """
+
+    def __init__(self, frame: Frame | None = None) -> None:
+        self.frame = Frame() if frame is None else frame
         self.reset()
 
     def reset(self) -> None:
@@ -107,10 +123,19 @@ class OdometryBuilder:
         self._global_up = 0.0
         #: Height of the local frame's origin above home, m.
         self._origin_up: float | None = None
-        self._first: tuple[int, int] | None = None
+        self._true_ms: int | None = None
+        self._home_altitude: float | None = None
+        self._ekf_origin: tuple[int, int, float] | None = None
+        self.frame.restarted()
 
-    def update(self, message: Any) -> Odometry | None:
+    def update(self, message: Any, time_ms: int | None = None) -> Odometry | None:
         """Take one message; return the odometry if it carries a new position.
+
+        Parameters
+        ----------
+        message : MAVLink message
+        time_ms : int, optional
+            Newest vehicle time heard, ms, for messages that carry none.
 
         Returns None for other messages, before an attitude was heard, and for numbers that are not
         finite.
@@ -129,19 +154,37 @@ class OdometryBuilder:
                 return None
             self._local_ms, self._local_up = message.time_boot_ms, position[2]
             self._compare_heights()
-            return self._odometry(
-                message.time_boot_ms,
-                (position[0], position[1], position[2] + (self._origin_up or 0.0)), velocity, True)
+            if self._knows_truth(message.time_boot_ms):
+                return None
+            place = self._in_frame(position)
+            if place is None:
+                self._local_ms = None
+                return None
+            return self._odometry(message.time_boot_ms, place, velocity, True)
+        if ident == SIM_STATE:
+            return self._truth(message, time_ms)
+        if ident == GPS_GLOBAL_ORIGIN:
+            self._ekf_origin = (message.latitude, message.longitude, message.altitude / 1000)
+            self.frame.origin_heard(message.latitude, message.longitude)
+            return None
         if ident == GLOBAL_POSITION_INT:
             up = message.relative_alt / 1000
+            self._home_altitude = (message.alt - message.relative_alt) / 1000
             self._global_ms, self._global_up = message.time_boot_ms, up
+            if self._knows_truth(message.time_boot_ms):
+                self._compare_heights()
+                return None
             if self._local_ms is not None and (
                     abs(message.time_boot_ms - self._local_ms) < _LOCAL_AGE_MS):
                 self._compare_heights()
                 return None
-            east, north = self._from_first(message.lat, message.lon)
+            if not message.lat and not message.lon:
+                east = north = 0.0
+            else:
+                self.frame.place_heard(message.lat, message.lon)
+                east, north = self.frame.east_north(message.lat, message.lon)
             return self._odometry(
-                message.time_boot_ms, (east, north, up),
+                message.time_boot_ms, (east, north, self._up(message.alt / 1000, up)),
                 (message.vy / 100, message.vx / 100, -message.vz / 100), False)
         return None
 
@@ -156,15 +199,48 @@ class OdometryBuilder:
         else:
             self._origin_up += 0.05 * (difference - self._origin_up)
 
-    def _from_first(self, lat: int, lon: int) -> tuple[float, float]:
-        if not lat and not lon:
-            return 0.0, 0.0
-        if self._first is None:
-            self._first = (lat, lon)
-        north = (lat - self._first[0]) * 1e-7 * _METRES_PER_DEGREE
-        east = ((lon - self._first[1]) * 1e-7 * _METRES_PER_DEGREE
-                * math.cos(math.radians(self._first[0] * 1e-7)))
-        return east, north
+    def _knows_truth(self, time_ms: int) -> bool:
+        return self._true_ms is not None and abs(time_ms - self._true_ms) < _TRUE_AGE_MS
+
+    def _truth(self, message: Any, time_ms: int | None) -> Odometry | None:
+        """Return the odometry of a SIM_STATE."""
+        # MAVLink 1 has only single precision, 2 m steps.
+        lat = message.lat_int or round(message.lat * 1e7)
+        lon = message.lon_int or round(message.lon * 1e7)
+        numbers = (message.alt, message.vn, message.ve, message.vd, message.roll, message.pitch,
+                   message.yaw, message.xgyro, message.ygyro, message.zgyro)
+        if time_ms is None or not (lat or lon) or not all(map(math.isfinite, numbers)) \
+                or self.frame.origin is None:
+            return None
+        if self._home_altitude is None and math.isnan(self._altitude):
+            return None
+        self._true_ms = time_ms
+        east, north = self.frame.east_north(lat, lon)
+        return Odometry(
+            time_ms, (east, north, self._up(message.alt, message.alt - (
+                self._home_altitude or 0.0))),
+            (message.roll, message.pitch, message.yaw), (message.ve, message.vn, -message.vd),
+            (message.xgyro, -message.ygyro, -message.zgyro), False, True)
+
+    @property
+    def _altitude(self) -> float:
+        """Altitude of the frame's zero, m; NaN: that of home."""
+        return math.nan if self.frame.given is None else self.frame.given.altitude
+
+    def _up(self, altitude: float, above_home: float) -> float:
+        zero = self._altitude
+        return above_home if math.isnan(zero) else altitude - zero
+
+    def _in_frame(self, position: Vector) -> Vector | None:
+        """Return a position of EKF3's local frame in ours; None while it is not known where."""
+        east, north, up = position
+        if not self.frame.common:
+            return east, north, up + (self._origin_up or 0.0)
+        if self._ekf_origin is None:
+            return None
+        latitude, longitude, altitude = self._ekf_origin
+        dx, dy = self.frame.east_north(latitude, longitude)
+        return east + dx, north + dy, self._up(altitude + up, up + (self._origin_up or 0.0))
 
     def _odometry(self, time_ms: int, position: Vector, velocity: Vector,
                   local: bool) -> Odometry | None:

@@ -21,6 +21,7 @@ from dryden_wind_ros.gusts.tick_grid import tick_number
 from dryden_wind_ros.sitl import odometry, parameter_reader
 from dryden_wind_ros.sitl.connection import ConnectionTarget
 from dryden_wind_ros.sitl.events import Event
+from dryden_wind_ros.sitl.frame import Frame
 from dryden_wind_ros.sitl.link import Link, LinkStatus
 from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.odometry import Odometry, OdometryBuilder
@@ -44,6 +45,7 @@ EKF_INTERVALS: Mapping[int, int] = {
 #: Putting back ends by itself where there is no progress; this is for a loop that has died, s.
 END_WITHIN_S = 120.0
 _RARE_US = 500_000
+_ORIGIN_US = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class Session:
         Further messages to ask for, and their intervals in us.
     read : iterable of str, optional
         Further parameters to read.
+    frame : Frame, optional
+        Where positions count from; the vehicle's own unless given.
 
     Notes
     -----
@@ -114,7 +118,7 @@ class Session:
                  on_armed: Callable[[int], None] | None = None,
                  on_restart: Callable[[], None] | None = None,
                  intervals: Mapping[int, int] | None = None,
-                 read: Iterable[str] = ()) -> None:
+                 read: Iterable[str] = (), frame: Frame | None = None) -> None:
         self.target = target
         self._on_tick = on_tick
         self._on_odometry = on_odometry
@@ -124,11 +128,13 @@ class Session:
         self._armed = False
         self._directory: Path = state_directory(settings.state_dir)
         self._interval_us = interval = round(1e6 / settings.odometry_rate)
-        self._local = False
+        self._source = False, False  # of the odometry: EKF3's local position, or the truth
         wishes = dict(intervals or {})
         if on_odometry is not None:
-            wishes |= {odometry.ATTITUDE: interval, odometry.LOCAL_POSITION_NED: interval,
-                       odometry.GLOBAL_POSITION_INT: interval}
+            wishes |= {odometry.ATTITUDE: interval, odometry.SIM_STATE: interval,
+                       odometry.LOCAL_POSITION_NED: interval,
+                       odometry.GLOBAL_POSITION_INT: interval,
+                       odometry.GPS_GLOBAL_ORIGIN: _ORIGIN_US}
         self.link = Link(
             target, on_message=self._message, on_event=on_event, on_vehicle=self._vehicle,
             system_id=settings.system_id, source_system=settings.source_system, intervals=wishes,
@@ -139,7 +145,7 @@ class Session:
             self.link.send, on_event, settings.time_constant, self._sent, settings.found_in,
             settings.gust_timeout, sender)
         self.reader = ParameterReader(read, self.link.send, sender=sender)
-        self._builder = OdometryBuilder()
+        self._builder = OdometryBuilder(frame)
         self._tick: int | None = None
         self._odometries = 0
         self._wind: Wind | None = None
@@ -247,9 +253,10 @@ class Session:
             system, self.link.component, state, f'{self.target.text} vehicle {system}')
         self.reader.vehicle(system, self.link.component)
         self._builder.reset()
-        if self._local:
-            self._local = False
-            self.link.set_interval(odometry.GLOBAL_POSITION_INT, self._interval_us)
+        if any(self._source):
+            self._source = False, False
+            for ident in (odometry.GLOBAL_POSITION_INT, odometry.LOCAL_POSITION_NED):
+                self.link.set_interval(ident, self._interval_us)
         self._tick = None
         self._armed = False
         if self._on_armed is not None:
@@ -285,13 +292,18 @@ class Session:
             if ident == mavlink.MAVLINK_MSG_ID_PARAM_VALUE and not self.parameters.writing:
                 self.flown.set(str(message.param_id), float(message.param_value))
         elif self._on_odometry is not None:
-            sample = self._builder.update(message)
+            now = self.link.time
+            sample = self._builder.update(message, None if now is None else round(now * 1000))
             if sample is not None:
-                if sample.local is not self._local:
-                    self._local = sample.local
-                    # Beside local positions, the global ones only tell where home is.
-                    self.link.set_interval(odometry.GLOBAL_POSITION_INT, max(
-                        self._interval_us, _RARE_US if sample.local else 0))
+                source = sample.local, sample.true
+                if source != self._source:
+                    self._source = source
+                    # Beside better ones, global positions only tell where home is, and local ones
+                    # whether EKF3 has any.
+                    for ident, rare in ((odometry.GLOBAL_POSITION_INT, any(source)),
+                                        (odometry.LOCAL_POSITION_NED, sample.true)):
+                        self.link.set_interval(ident, max(
+                            self._interval_us, _RARE_US if rare else 0))
                 self._odometries += 1
                 self._on_odometry(sample)
         if self._on_message is not None:
