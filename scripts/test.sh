@@ -21,5 +21,5 @@ fi
 
 # Most tests wait for something: three at a time keep two cores busy.
 echo '== pytest, in three processes'
-python -m pytest --numprocesses 3 --dist loadfile "$@"
+python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder "$@"
 ((${#complaints[@]} == 0))

@@ -21,6 +21,14 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+PROCESSES = 3
+LONGEST = (
+    'test_staying_up', 'test_staying_up_long', 'test_staying_up_fleet', 'test_end_to_end',
+    'test_mavlink_bridge', 'test_parameters', 'test_emulator_link', 'test_wind_fleet', 'test_bench',
+    'test_link', 'test_gazebo_wind_node', 'test_wind_top', 'test_launch', 'test_emulator_ekf',
+    'test_emulator', 'test_wind_report_page', 'test_dryden_wind_node')
+"""Files that take longest begin first: no process is left alone with one at the end."""
+
 HOW_TO = 'run scripts/setup.sh, then: source scripts/env.sh'
 
 
@@ -82,6 +90,22 @@ def _environment(scratch: Path, domain: int) -> dict[str, str]:
     return environment
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Run the whole suite in three processes, also where `colcon test` or plain `pytest` runs it.
+
+    Most tests wait for something. Whatever chooses tests, or says `-n`, is left alone.
+    """
+    option = config.option
+    whole = list(config.args) == list(config.getini('testpaths')) and not (
+        option.keyword or option.markexpr or option.collectonly or option.usepdb)
+    if (whole and config.pluginmanager.hasplugin('xdist') and option.numprocesses is None
+            and option.dist == 'no' and 'PYTEST_XDIST_WORKER' not in os.environ):
+        option.numprocesses, option.dist = PROCESSES, 'loadfile'
+        # Longest files first, see LONGEST; xdist would begin with those of the most tests
+        option.loadscopereorder = False
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Set the environment of the run, before any test module imports rclpy."""
     # Performance is the bench's business: a slow machine fails no test.
@@ -111,7 +135,9 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what this machine lacks something for, with the reason."""
+    """Begin with the longest files; skip what this machine lacks something for, with the reason."""
+    order = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(LONGEST)))
     for mark, lacking in (('ros2', _missing_for_ros2()), ('ros2launch', _missing_for_launch())):
         if lacking is not None:
             for item in items:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import wait_until
+from support import PATIENCE, wait_until
 
 from dryden_wind_ros.tools import bench
 
@@ -129,7 +129,7 @@ def test_ctrl_c_ends_all_processes_of_a_part(tmp_path):
     try:
         wait_until(lambda: len(group()) >= 4, 40, 'the processes of khz_clock')
         os.killpg(program.pid, signal.SIGINT)
-        assert program.wait(25) == 130
+        assert program.wait(25 * PATIENCE) == 130
         wait_until(lambda: not group(), 5, 'the end of all of them')
     finally:
         if program.poll() is None:

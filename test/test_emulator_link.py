@@ -404,7 +404,7 @@ def test_command_line_says_which_port_is_in_use() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         process = start('--connection', f'tcp:127.0.0.1:{port}')
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 1
     assert f'port {port} is in use' in err
     assert 'Traceback' not in err

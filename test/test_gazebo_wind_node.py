@@ -114,7 +114,7 @@ class Scene:
             return condition()
         return wait_until(again, 20, what, interval=0.1)
 
-    def judged(self, what, level, words, timeout=10):
+    def judged(self, what, level, words, timeout=120):
         name = f'{self.node.get_fully_qualified_name()}: {what}'
         return wait_until(
             lambda: (s := self.diagnostics.get(name)) and s.level == level and words in s.message,

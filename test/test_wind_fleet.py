@@ -157,7 +157,7 @@ def test_a_fleet_that_is_described_wrongly_is_refused_with_one_message(tmp_path)
     path.write_text('- {name: a}\n- {name: a}\n')
     result = subprocess.run(
         [sys.executable, '-m', 'dryden_wind_ros.nodes.wind_fleet', '--ros-args',
-         '-p', f'vehicles_file:={path}'], capture_output=True, text=True, timeout=30, check=False)
+         '-p', f'vehicles_file:={path}'], capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 2
     assert 'vehicles 1 and 2 are both named a' in result.stderr
     assert 'Traceback' not in result.stderr
@@ -167,7 +167,7 @@ def test_a_fleet_that_is_described_wrongly_is_refused_with_one_message(tmp_path)
 def test_a_remapping_that_would_make_all_vehicles_one_is_refused(remap):
     run = subprocess.run(
         [sys.executable, '-m', 'dryden_wind_ros.nodes.wind_fleet', '--ros-args', '-r', remap],
-        capture_output=True, text=True, timeout=30, check=False)
+        capture_output=True, text=True, timeout=120, check=False)
 
     assert run.returncode == 2
     assert 'instead of /vehicle_1/dryden_wind' in run.stderr

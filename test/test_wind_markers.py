@@ -178,7 +178,7 @@ def test_when_the_wind_node_leaves_the_arrows_are_taken_away(make_scene):
 def test_a_bad_scale_is_refused_with_what_is_allowed():
     run = subprocess.run(
         [sys.executable, '-m', 'dryden_wind_ros.nodes.wind_markers', '--ros-args', '-p',
-         'scale:=0.0'], capture_output=True, text=True, timeout=30)
+         'scale:=0.0'], capture_output=True, text=True, timeout=120)
     assert run.returncode == 2
     assert 'scale is 0.0; it must be a number from above 0 to 100' in run.stderr
     assert 'Traceback' not in run.stderr
@@ -196,7 +196,7 @@ def test_after_a_signal_in_the_middle_of_drawing_a_node_can_still_draw():
          '        node.clear()\n'
          '    node.clear()\n'
          'sys.exit(common.run(WindMarkersNode, [], spin=spin))'],
-        capture_output=True, text=True, timeout=30)
+        capture_output=True, text=True, timeout=120)
     assert 'Traceback' not in run.stderr
     assert run.returncode == 0
 
@@ -227,7 +227,7 @@ def launched(*arguments, **environment):
     finally:
         process.send_signal(signal.SIGINT)
         try:
-            process.communicate(timeout=20)
+            process.communicate(timeout=120)
         finally:
             process.kill()
 
@@ -271,7 +271,7 @@ def test_where_rviz_is_not_installed_the_launch_file_says_so_and_starts_nothing(
     if shutil.which('rviz2'):
         pytest.skip('RViz is installed')
     with launched('rviz:=true') as process:
-        output = process.communicate(timeout=30)[0]
+        output = process.communicate(timeout=120)[0]
     assert process.returncode != 0
     assert 'the package rviz2 is not installed' in output
     assert 'wind_top' in output

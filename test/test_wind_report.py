@@ -847,7 +847,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path, short_bag):
     os.mkfifo(pipe)
     with subprocess.Popen(['cat', str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
         assert main([str(short_bag), '--csv', str(pipe)]) == 0
-        text, _ = reader.communicate(timeout=10)
+        text, _ = reader.communicate(timeout=120)
 
     assert text.count('\n') == 32  # a head, and the ticks of 1.5 s
     assert pipe.is_fifo()

@@ -6,13 +6,20 @@ import socket
 import time
 from collections.abc import Callable
 
+PATIENCE = 4.0
+"""How much longer than it takes on an idle machine anything may take before a test gives up.
+
+What is waited for comes as soon as it comes: patience costs time only where something is wrong."""
+
 
 def wait_until(condition: Callable[[], object], timeout: float, what: str | Callable[[], str],
                interval: float = 0.01) -> object:
-    """Return the first true value of ``condition()``; fail after ``timeout`` s naming ``what``.
+    """Return the first true value of ``condition()``; fail after a while, naming ``what``.
 
+    ``timeout`` is that while in s on an idle machine; a busy one has PATIENCE times as long.
     ``what`` may be a function, for news of the moment it failed.
     """
+    timeout *= PATIENCE
     deadline = time.monotonic() + timeout
     while True:
         value = condition()

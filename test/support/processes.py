@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support import PATIENCE
+
 
 class Program:
     """A program of the package in a process of its own, its output in a file."""
@@ -36,7 +38,7 @@ class Program:
 
     def wait(self, timeout: float = 10.0) -> int:
         try:
-            return self.process.wait(timeout)
+            return self.process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
             raise AssertionError(
                 f'the program did not end within {timeout:g} s:\n{self.text[-2000:]}') from None

@@ -16,7 +16,7 @@ from typing import Any
 from pymavlink import mavutil
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from support import free_port, wait_until
+from support import PATIENCE, free_port, wait_until
 
 
 class Emulator:
@@ -77,10 +77,10 @@ class Emulator:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
             try:
-                self._process.wait(10)
+                self._process.wait(10 * PATIENCE)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-                self._process.wait(10)
+                self._process.wait(10 * PATIENCE)
         if kind is None:
             assert 'Internal Errors' not in self.text
 
@@ -104,7 +104,7 @@ class Probe:
         self.link = mavutil.mavlink_connection(
             f'tcp:127.0.0.1:{emulator.probe_port}', source_system=200, retries=20,
             reconnect_delay=0.1)
-        self.link.wait_heartbeat(timeout=20)
+        self.link.wait_heartbeat(timeout=20 * PATIENCE)
 
     def __enter__(self) -> Probe:
         return self
@@ -147,14 +147,14 @@ class Probe:
         self._drain()
         self.link.mav.command_long_send(
             self.link.target_system, self.link.target_component, command, 0, *padded)
-        answer = self.link.recv_match(type='COMMAND_ACK', blocking=True, timeout=10)
+        answer = self.link.recv_match(type='COMMAND_ACK', blocking=True, timeout=10 * PATIENCE)
         assert answer is not None, f'no answer to command {command}'
         assert answer.result == mavlink.MAV_RESULT_ACCEPTED
 
     def message(self, kind: str, timeout: float = 10.0) -> Any:
         """Return the next message of a kind."""
         self._drain()
-        message = self.link.recv_match(type=kind, blocking=True, timeout=timeout)
+        message = self.link.recv_match(type=kind, blocking=True, timeout=timeout * PATIENCE)
         assert message is not None, f'no {kind} within {timeout:g} s'
         return message
 
@@ -197,7 +197,7 @@ class Process:
     def end(self, number: int = signal.SIGINT, timeout: float = 10.0) -> int:
         """Send a signal and return the exit code."""
         self.process.send_signal(number)
-        code = self.process.wait(timeout)
+        code = self.process.wait(timeout * PATIENCE)
         self._reader.join(5)
         return code
 

@@ -32,11 +32,12 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from nav_msgs.msg import Odometry
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from rosgraph_msgs.msg import Clock
 from std_srvs.srv import Trigger
 
+from dryden_wind_ros import ending
 from dryden_wind_ros.nodes import common
 
 _TICK_MS = 50
@@ -179,10 +180,10 @@ class ClockSource(Node):
         self._publisher = self.create_publisher(Clock, 'clock', common.STREAM_QOS)
 
     def run(self) -> None:
-        """Publish until ROS is shut down; a timer would cost more than the messages."""
+        """Publish until told to end; a timer would cost more than the messages."""
         message = Clock()
         start, sent = time.monotonic(), 0
-        while self.context.ok():
+        while not ending.told():
             sent += 1
             time.sleep(max(0.0, start + sent / self._rate - time.monotonic()))
             message.clock.sec, message.clock.nanosec = divmod(
@@ -197,21 +198,18 @@ def main() -> int:
         'link': lambda: RelayLink(arguments[0]), 'wind': RelayWind,
         'fleet': lambda: BareFleet(int(arguments[0])), 'counter': Counter,
         'clock': lambda: ClockSource(float(arguments[0])), 'service': EmptyService}
-    rclpy.init()
+    ending.listen()
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = nodes[kind]()
         print('ready', flush=True)
         if isinstance(node, ClockSource):
             node.run()
         else:
-            rclpy.spin(node)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    except Exception:
-        if rclpy.ok():
-            raise
+            common.spin(node)
     finally:
         rclpy.try_shutdown()
+        ending.leave_alone()
     return 0
 
 

@@ -96,17 +96,19 @@ class Observer:
         from rclpy.executors import SingleThreadedExecutor
 
         self._bench = bench
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context, args=[])
-        self.node = rclpy.create_node('bench', context=self.context)
-        self._executor = SingleThreadedExecutor(context=self.context)
-        self._executor.add_node(self.node)
+        with _undisturbed():
+            self.context = rclpy.Context()
+            rclpy.init(context=self.context, args=[])
+            self.node = rclpy.create_node('bench', context=self.context)
+            self._executor = SingleThreadedExecutor(context=self.context)
+            self._executor.add_node(self.node)
 
     def until(self, condition: Callable[[], object], timeout: float, what: str) -> None:
         """Spin until a condition is true."""
         def met() -> object:
-            self._executor.spin_once(timeout_sec=0.05)
-            return condition()
+            with _undisturbed():
+                self._executor.spin_once(timeout_sec=0.05)
+                return condition()
         self._bench.until(met, timeout, what, pause=0.0)
 
     def ticks(self, count: int, timeout: float, fresh: float = 0.0) -> dict[str, Ticks]:
@@ -139,10 +141,11 @@ class Observer:
 
     def call(self, client: Any, request: Any, timeout: float = 10.0) -> tuple[float, Any]:
         """Call a service; return the time it took (s) and the response."""
-        start = time.perf_counter()
-        future = client.call_async(request)
-        self._executor.spin_until_future_complete(future, timeout_sec=timeout)
-        took = time.perf_counter() - start
+        with _undisturbed():
+            start = time.perf_counter()
+            future = client.call_async(request)
+            self._executor.spin_until_future_complete(future, timeout_sec=timeout)
+            took = time.perf_counter() - start
         if not future.done():
             raise BenchError(f'{client.srv_name} did not answer within {timeout:g} s')
         return took, future.result()
@@ -269,7 +272,10 @@ class Bench:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Put a Ctrl-C off until all processes have ended."""
+    """Put a Ctrl-C off until the end: of processes that are told to end, of what rclpy is doing.
+
+    Falling into rclpy it would leave a traceback, see `dryden_wind_ros.ending`.
+    """
     told: list[int] = []
     before = {number: signal.signal(number, lambda number, _frame: told.append(number))
               for number in (signal.SIGINT, signal.SIGTERM)}
