@@ -35,6 +35,9 @@ MODULE_OF = {'pyserial': 'serial', 'pyyaml': 'yaml'}
 OPTIONAL_MODULES = frozenset(('plotly', 'rosbag2_py', 'rosbags'))
 """Imported only by what the README lists as optional."""
 
+WITH_ROSBAGS = frozenset(('backports', 'compression', 'lz4'))
+"""What rosbags brings: Zstandard (in Python's own library from 3.14 on) and LZ4."""
+
 NOT_ON_PYPI = frozenset(('launch', 'launch_ros', 'ros2launch'))
 INTERFACES = 'dryden_wind_interfaces'
 
@@ -111,7 +114,7 @@ def test_what_is_imported_is_needed_or_named_as_optional() -> None:
     hard = ({MODULE_OF.get(name, name) for name in setup_list('install_requires')}
             | {key for key in keys() if not key.startswith('python3-')})
     unknown = {name: path for name, path in imported('dryden_wind_ros', 'launch').items()
-               if name not in hard | OPTIONAL_MODULES}
+               if name not in hard | OPTIONAL_MODULES | WITH_ROSBAGS}
     assert not unknown
     unused = {key for key in keys() & ROS_PACKAGES
               if key not in imported('dryden_wind_ros', 'launch')} - {'ros2launch'}

@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 from rclpy.node import Node
 
-_OWN_NODES = frozenset(('dryden_wind', 'gazebo_wind', 'mavlink_bridge', 'wind_fleet',
-                        'wind_markers', 'wind_record'))
+_OWN_NODES = frozenset(('dryden_wind', 'gazebo_wind', 'mavlink_bridge', 'sitl_wind_relay',
+                        'wind_fleet', 'wind_markers', 'wind_record'))
 
 
 def report_unused(node: Node, words: Sequence[str]) -> None:
