@@ -36,7 +36,7 @@ Bytes = npt.NDArray[np.uint8]
 _HEAD = (0xA3, 0x95)
 _FMT = 128
 _FMT_LENGTH = 89
-_SPARSE = 4  # of the records not asked for, every so manieth helps to judge the times
+_SPARSE = 16  # of the records not asked for, every so manieth helps to judge the times
 
 # Format character: NumPy type, factor.
 _FIELDS: Mapping[str, tuple[str, float]] = {
@@ -68,6 +68,8 @@ class Table:
     def of_flight(self, number: int) -> Table:
         """Return the records of one flight."""
         rows = self.flight == number
+        if rows.all():
+            return self
         return Table(self.t[rows], self.flight[rows],
                      {name: values[rows] for name, values in self.columns.items()})
 
@@ -213,8 +215,9 @@ class _Gatherer:
     _times: list[FloatArray] = field(default_factory=list)
     _count: int = 0
     # Of each record asked for: (place in the row of times, column by name).
-    _parts: dict[str, list[tuple[IntArray, dict[str, npt.NDArray[Any]]]]] = field(
+    _parts: dict[str, list[tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]]] = field(
         default_factory=dict)
+    _packed: dict[str, _Format] = field(default_factory=dict)
 
     def take(self, file: BinaryIO) -> bool:
         """Read on; false at the end."""
@@ -226,14 +229,19 @@ class _Gatherer:
 
     def log(self) -> DataflashLog:
         times = np.concatenate(self._times) if self._times else np.empty(0)
+        self._times.clear()
         found = sort_out(times)
         tables = {}
         bad: Counter[str] = Counter()
-        for name, parts in self._parts.items():
+        for name in list(self._parts):
+            parts = self._parts.pop(name)  # a long log has many: not all of them twice
             at = np.concatenate([part[0] for part in parts])
             bad[name] = int((~found.kept[at]).sum())
-            columns = {column: np.concatenate([part[1][column] for part in parts])
-                       for column in parts[0][1] if all(column in part[1] for part in parts)}
+            columns = {}
+            for column in [one for one in parts[0][1] if all(one in part[1] for part in parts)]:
+                values = np.concatenate([part[1].pop(column) for part in parts])
+                packed = self._packed.get(name)
+                columns[column] = values if packed is None else packed.scaled(column, values)
             tables[name] = _table(times, found, at, columns)
         if bad.total():
             which = ', '.join(f'{name} {count}' for name, count in bad.items() if count)
@@ -245,12 +253,14 @@ class _Gatherer:
         return DataflashLog(tables, dict(self.counts), found.flights, seconds, tuple(self.notes))
 
 
-def _table(times: FloatArray, found: SortedOut, at: IntArray,
+def _table(times: FloatArray, found: SortedOut, at: npt.NDArray[Any],
            columns: Mapping[str, npt.NDArray[Any]]) -> Table:
-    rows = np.flatnonzero(found.kept[at])
-    rows = rows[np.lexsort((at[rows], times[at[rows]], found.flight[at[rows]]))]
-    return Table(times[at[rows]], found.flight[at[rows]],
-                 {name: values[rows] for name, values in columns.items()})
+    t, flight, kept = times[at], found.flight[at], found.kept[at]
+    if kept.all() and (np.diff(t) >= 0.0).all() and (at[1:] > at[:-1]).all():
+        return Table(t, flight, columns)
+    rows = np.flatnonzero(kept)
+    rows = rows[np.lexsort((at[rows], t[rows], flight[rows]))]
+    return Table(t[rows], flight[rows], {name: values[rows] for name, values in columns.items()})
 
 
 @dataclass
@@ -405,8 +415,11 @@ class _BinaryGatherer(_Gatherer):
             if not len(rows) or dtype is None:
                 continue
             raw = data[begins[rows][:, None] + np.arange(one.length)].view(dtype)[:, 0]
-            self._parts.setdefault(one.name, []).append((rows + self._count, {
-                name: one.scaled(name, raw[name]) for name in dtype.names or ()}))
+            # As stored, for that takes a quarter of the room; scaled when all are there.
+            self._parts.setdefault(one.name, []).append((
+                (rows + self._count).astype(np.uint32),
+                {name: np.ascontiguousarray(raw[name]) for name in dtype.names or ()}))
+            self._packed[one.name] = one
         self._count += len(begins)
 
 

@@ -339,9 +339,12 @@ def _coasting(log: _Records, t: Floats, core: npt.NDArray[np.int64]) -> npt.NDAr
 def _flown_at(log: _Records, t: Floats, flown: FlownWind) -> tuple[Floats, Floats]:
     """Return the wind flown at each time, north and east; the values set are taken on the way."""
     rows = log.parameter(*FlownWind.NAMES)
-    sets = zip(log.times('PARM')[rows].tolist(),
-               [name.decode() for name in log.column('PARM', 'Name')[rows].tolist()],
-               log.column('PARM', 'Value')[rows].tolist(), strict=True)
+    when, names, values = (log.times('PARM'), log.column('PARM', 'Name'),
+                           log.column('PARM', 'Value'))
+    # Piece by piece: a million Python numbers at once take more room than the log's columns.
+    sets = (one for piece in np.array_split(rows, len(rows) // 20_000 + 1)
+            for one in zip(when[piece].tolist(), [name.decode() for name in names[piece].tolist()],
+                           values[piece].tolist(), strict=True))
     return _columns(flown_along(t.tolist(), sets, log.times('POS'),
                                 log.column('POS', 'RelHomeAlt'), flown))
 

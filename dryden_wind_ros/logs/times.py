@@ -70,6 +70,9 @@ def sort_out(t: FloatArray, jump: float = JUMP) -> SortedOut:
     """
     kept = np.isfinite(t) & (t >= 0.0) & (t < MAX_T)
     flight = np.zeros(len(t), dtype=np.int64)
+    if kept.all() and not (np.abs(np.diff(t)) > jump).any():
+        kept[_lonely(t)] = False  # most logs are like this, and take little memory
+        return SortedOut(kept, flight)
     rows = np.flatnonzero(kept)
     good, number = _stretches(t[rows], jump)
     kept[rows[~good]] = False

@@ -55,9 +55,17 @@ def read_tlog_flights(path: Path, progress: Progress | None = None, *,
     vehicle = Vehicle(log, system)
     winds = _winds(log, vehicle)
     ekf = _ekf(vehicle, lambda fraction: report(0.25 + 0.7 * fraction))
+    height = _series(vehicle, 'GLOBAL_POSITION_INT', 'relative_alt', 1e-3)
+    above_origin = _series(vehicle, 'LOCAL_POSITION_NED', 'z', -1.0)
+    airspeed = _series(vehicle, 'VFR_HUD', 'airspeed', 1.0)
+    notes = notes_of(log, vehicle)
     flights = []
     for number in range(vehicle.flights):
-        flight = _flight(log, vehicle, winds, ekf.get(number), number)
+        own = _of_flight(height, number)
+        flight = _flight(log, vehicle, {name: _of_flight(one, number) for name, one in
+                                        winds.items()},
+                         own if len(own[0]) else _of_flight(above_origin, number),
+                         _of_flight(airspeed, number), ekf.get(number), number, list(notes))
         if flight.ekf is not None or len(flight.air):
             flights.append(flight)
     report(1.0)
@@ -175,17 +183,23 @@ def _winds(log: Telemetry, vehicle: Vehicle) -> dict[str, _Values]:
     return found
 
 
-def _series(vehicle: Vehicle, name: str, column: str, factor: float, number: int) -> Series:
-    """Return one number of the vehicle over time, of one flight."""
+def _series(vehicle: Vehicle, name: str, column: str, factor: float) -> _Values:
+    """Return time, value and flight of one number of the vehicle."""
     one = vehicle.heard.get(name)
     if one is None:
-        return np.empty(0), np.empty(0)
+        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
     t, flight = vehicle.clock(one.rows)
     values = one.fields[column].astype(np.float64) * factor
-    mine = (flight == number) & np.isfinite(values)
+    good = np.isfinite(values)
     if vehicle.bad:
-        mine &= ~np.isin(one.rows, list(vehicle.bad))
-    return t[mine], values[mine]
+        good &= ~np.isin(one.rows, list(vehicle.bad))
+    return t[good], values[good], flight[good]
+
+
+def _of_flight(values: _Values, number: int) -> Series:
+    """Return the part of one flight; flights come one after the other."""
+    begin, end = np.searchsorted(values[2], [number, number + 1]).tolist()
+    return values[0][begin:end], values[1][begin:end]
 
 
 def _ekf(vehicle: Vehicle, progress: Progress) -> dict[int, WindLog]:
@@ -217,15 +231,9 @@ def _ekf(vehicle: Vehicle, progress: Progress) -> dict[int, WindLog]:
     return found
 
 
-def _flight(log: Telemetry, vehicle: Vehicle, winds: dict[str, _Values], wind_log: WindLog | None,
-            number: int) -> FlightRecord:
-    notes = notes_of(log, vehicle)
-    given = {name: (t[flight == number], values[flight == number])
-             for name, (t, values, flight) in winds.items()}
-    height = _series(vehicle, 'GLOBAL_POSITION_INT', 'relative_alt', 1e-3, number)
-    if not len(height[0]):
-        height = _series(vehicle, 'LOCAL_POSITION_NED', 'z', -1.0, number)
-    airspeed = _series(vehicle, 'VFR_HUD', 'airspeed', 1.0, number)
+def _flight(log: Telemetry, vehicle: Vehicle, given: dict[str, Series], height: Series,
+            airspeed: Series, wind_log: WindLog | None, number: int,
+            notes: list[str]) -> FlightRecord:
     air = air_of_log(given, height, airspeed, notes)
     no_ekf = ''
     if wind_log is None:

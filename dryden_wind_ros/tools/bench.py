@@ -72,6 +72,8 @@ PARTS: list[Part] = [
          False),
     Part('phase', 'WindPhaseMonitor per message, against decoding it', 'phase', 'run_phase',
          False),
+    Part('logs', 'MB/s of dataflash and telemetry logs, against their bytes and pymavlink', 'logs',
+         'run_logs', False),
     Part('json_relay', 'a step through sitl_wind_relay, against a bare UDP relay', 'json_relay',
          'run_json_relay', False),
     Part('latency', 'clock in to PARAM_SET out, against a bare relay', 'relay', 'run_latency'),
