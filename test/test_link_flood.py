@@ -50,7 +50,8 @@ def test_one_flooded_port_starves_nobody():
         try:
             assert flood.stdout is not None
             assert flood.stdout.readline() == b'flooding\n'
-            flooded.wait_said('more arrives than can be read')
+            # Whether it is more than can be read depends on the machine; that it comes does not.
+            flooded.wait_said('sends here too')
             begun, begun_flooded = len(other.times()), len(flooded.times())
             # Two seconds of vehicle time under the flood: every tick is reached.
             wait_until(lambda: len(other.times()) > begun + 80, 20, 'the other vehicle')
@@ -61,7 +62,8 @@ def test_one_flooded_port_starves_nobody():
             assert not flooded.link.ambiguous
         finally:
             flood.communicate()
-        flooded.wait_said('everything that arrives is read again')
+        wait_until(lambda: not any('more arrives' in problem for problem
+                                   in flooded.link.status().problems), 20, 'the end of the flood')
         flooded.wait_for_ticks(20)
         assert flooded.link.status().restarts == 0
         assert not errors

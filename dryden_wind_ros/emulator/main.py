@@ -22,16 +22,12 @@ As a library, in a thread of its own::
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import json
-import selectors
 import signal
-import socket
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -43,6 +39,7 @@ from dryden_wind_ros.emulator.config import Home, VehicleConfig
 from dryden_wind_ros.emulator.options import command_line, configurations, joined
 from dryden_wind_ros.emulator.parameters import Eeprom
 from dryden_wind_ros.emulator.ports import Port, PortError, parse_endpoint
+from dryden_wind_ros.sitl.wakeable import WakeableSelector
 
 __all__ = ['EmbeddedVehicle', 'Home', 'PortError', 'VehicleConfig', 'VehicleLoop', 'main']
 
@@ -300,16 +297,12 @@ class VehicleLoop:
     """Runs any number of vehicles in one thread: one selector, one heap of what is due."""
 
     def __init__(self) -> None:
-        self.selector = selectors.DefaultSelector()
+        self._waiter = WakeableSelector()
+        self.selector = self._waiter.selector
         self.vehicles: list[EmbeddedVehicle] = []
         self._heap: list[tuple[float, int, EmbeddedVehicle]] = []
         self._number = 0
         self._running = True
-        self._posted: deque[Callable[[], None]] = deque()
-        self._wake_read, self._wake_write = socket.socketpair()
-        self._wake_read.setblocking(False)
-        self._wake_write.setblocking(False)
-        self.selector.register(self._wake_read, selectors.EVENT_READ, self._woken)
 
     def add(self, vehicle: EmbeddedVehicle) -> None:
         """Open a vehicle's ports and start it; PortError when it cannot have them."""
@@ -327,11 +320,11 @@ class VehicleLoop:
 
     def run(self) -> None:
         """Run until :meth:`stop`."""
-        heap, selector, clock = self._heap, self.selector, time.monotonic
+        heap, clock = self._heap, time.monotonic
         while self._running:
             timeout = heap[0][0] - clock() if heap else 1.0
-            for key, _ in selector.select(max(timeout, 0.0)):
-                key.data()
+            for serve in self._waiter.select(timeout):
+                serve()
             now = clock()
             # One tick a vehicle, then the sockets again: writes must not wait for a late clock
             turns = 0
@@ -344,12 +337,11 @@ class VehicleLoop:
     def stop(self) -> None:
         """End :meth:`run`, from any thread or a signal handler."""
         self._running = False
-        self._wake()
+        self._waiter.wake()
 
     def post(self, action: Callable[[], None]) -> None:
         """Have ``action`` called in the loop's thread."""
-        self._posted.append(action)
-        self._wake()
+        self._waiter.post(action)
 
     def close(self) -> None:
         """Close every port and keep what was saved."""
@@ -357,19 +349,7 @@ class VehicleLoop:
             vehicle.detach()
         self.vehicles.clear()
         self._heap.clear()
-        self.selector.close()
-        self._wake_read.close()
-        self._wake_write.close()
-
-    def _wake(self) -> None:
-        with contextlib.suppress(OSError):
-            self._wake_write.send(b'.')
-
-    def _woken(self) -> None:
-        with contextlib.suppress(OSError):
-            self._wake_read.recv(4096)
-        while self._posted:
-            self._posted.popleft()()
+        self._waiter.close()
 
 
 def _write_winds(path: Path, vehicles: Sequence[EmbeddedVehicle]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import select
-import socket
+import selectors
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
+
+from dryden_wind_ros.sitl.wakeable import WakeableSelector
 
 
 class Pollable(Protocol):
@@ -47,16 +48,13 @@ class LinkLoop:
 
     def __init__(self, on_error: Callable[[BaseException], None]) -> None:
         self._on_error = on_error
-        self._wake_read, self._wake_write = socket.socketpair()
-        self._wake_read.setblocking(False)
-        self._wake_write.setblocking(False)
+        # By number of the descriptor: a link may have closed one and been given it again.
+        self._waiter = WakeableSelector(selectors.PollSelector)
         self._woken: deque[Pollable] = deque()
-        self._wake_sent = False
         self._serving: Pollable | None = None
         self._links: list[Pollable] = []
         self._new: deque[Pollable] = deque()
         self._stopping = False
-        self._poller = select.poll()
         #: What is waited on: link -> (file descriptor, events), and back.
         self._waits: dict[Pollable, tuple[int, int]] = {}
         self._by_descriptor: dict[int, Pollable] = {}
@@ -80,35 +78,21 @@ class LinkLoop:
         if link is self._serving and threading.current_thread() is self._thread:
             return
         self._woken.append(link)
-        if not self._wake_sent:
-            self._wake_sent = True
-            with contextlib.suppress(OSError):
-                self._wake_write.send(b'\0')
+        self._waiter.wake()
 
     def stop(self, timeout: float = 2.0) -> None:
         """Stop the thread and close the links."""
         self._stopping = True
-        with contextlib.suppress(OSError):
-            self._wake_write.send(b'\0')
+        self._waiter.wake()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout)
 
     def _run(self) -> None:
-        wake_descriptor = self._wake_read.fileno()
-        self._poller.register(wake_descriptor, select.POLLIN)
         next_timer = 0.0
         try:
             while not self._stopping:
-                ready = self._poller.poll(max(0.0, next_timer - time.monotonic()) * 1000)
+                due: set[Pollable] = set(self._waiter.select(next_timer - time.monotonic()))
                 now = time.monotonic()
-                due: set[Pollable] = set()
-                for descriptor, _ in ready:
-                    if descriptor == wake_descriptor:
-                        with contextlib.suppress(OSError):
-                            self._wake_read.recv(4096)
-                        self._wake_sent = False  # before the deque is emptied: nothing is lost
-                    elif descriptor in self._by_descriptor:
-                        due.add(self._by_descriptor[descriptor])
                 while self._new:
                     self._links.append(self._new.popleft())
                 while self._woken:
@@ -127,20 +111,23 @@ class LinkLoop:
         finally:
             for link in self._links:
                 link.close()
-            self._wake_read.close()
-            self._wake_write.close()
+            self._waiter.close()
 
     def _wait_for(self, link: Pollable) -> None:
         descriptor = link.fileno()
-        wanted = (descriptor, select.POLLIN | (select.POLLOUT if link.wants_write() else 0))
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if link.wants_write() else 0)
         waited = self._waits.get(link)
-        if waited == wanted and self._by_descriptor.get(descriptor) is link:
+        if waited == (descriptor, events) and self._by_descriptor.get(descriptor) is link:
             return
+        selector = self._waiter.selector
         if waited is not None and self._by_descriptor.get(waited[0]) is link:
             del self._by_descriptor[waited[0]]
             with contextlib.suppress(KeyError):
-                self._poller.unregister(waited[0])
-        self._waits[link] = wanted
+                selector.unregister(waited[0])
+        self._waits[link] = (descriptor, events)
         if descriptor >= 0:
+            if descriptor in self._by_descriptor:
+                # Another link has closed it, and not had its turn since.
+                selector.unregister(descriptor)
             self._by_descriptor[descriptor] = link
-            self._poller.register(descriptor, wanted[1])
+            selector.register(descriptor, events, link)
