@@ -82,6 +82,10 @@ def test_everything_that_matters_is_on_the_screen(width):
     assert '…' not in text
 
 
+def test_the_scenario_in_force_is_named():
+    assert '255°  front.yaml' in '\n'.join(drawn([a_vehicle(scenario='/winds/front.yaml')], 80))
+
+
 numbers = st.floats(allow_nan=True, allow_infinity=True) | st.floats(-100.0, 100.0)
 
 

@@ -309,6 +309,8 @@ def _wind_rows(vehicle: Vehicle, width: int) -> list[Text]:
         f'  from {state.mean_wind_from_deg:03.0f}°')
     if state.mean_wind_up:
         mean.append(f'  up {state.mean_wind_up:+.1f}')
+    if state.scenario and roomy:
+        mean.append(f'  {os.path.basename(state.scenario)}', 'bright_black')
     gust = state.gust
     speed = math.hypot(gust.x, gust.y, gust.z)
     sigma = math.hypot(state.sigma_u, state.sigma_v, state.sigma_w)
