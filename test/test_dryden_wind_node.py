@@ -23,8 +23,9 @@ from std_srvs.srv import Trigger
 from support import wait_until
 
 from dryden_wind_interfaces.msg import EkfWind, SimWind, WindState
-from dryden_wind_interfaces.srv import GetWindHistory
+from dryden_wind_interfaces.srv import GetWindHistory, SampleWind
 from dryden_wind_ros.gusts.dryden import low_altitude_scales
+from dryden_wind_ros.gusts.field import TurbulenceField
 from dryden_wind_ros.nodes import common, dryden_wind
 from dryden_wind_ros.nodes.dryden_wind import DrydenWindNode
 
@@ -419,3 +420,78 @@ def test_without_the_interfaces_the_node_says_how_to_build_them(tmp_path):
     assert 'colcon build --base-paths src src/dryden_wind_ros/dryden_wind_interfaces' \
         in result.stderr
     assert 'Traceback' not in result.stderr
+
+
+# ---- the field and the standards
+
+def test_the_state_of_a_field_holds_what_its_gust_can_be_computed_from(make_bench):
+    b = make_bench(mean_wind__speed=8.0, mean_wind__from_direction=200.0, seed=7, gusts='field',
+              scale=1.5, span=2.0, field__modes=1024, ground_height=3.0)
+    b.odom(99, height=25.0, velocity=(6.0, 1.0, 0.5))
+    b.clock(100)
+    state = b.clock(101)
+    field = TurbulenceField(state.seed, spectrum=state.field_spectrum, modes=state.field_modes,
+                            life=state.field_life, severity=state.severity)
+    place = (state.position.x, state.position.y, state.position.z)
+    gust = state.scale * field.gust(
+        [place], state.air_time, (state.mean.x, state.mean.y, state.mean.z),
+        drift=(state.drift.x, state.drift.y, state.drift.z), age=state.age,
+        heights=place[2] - state.ground_height)[0]
+    assert (state.gust.x, state.gust.y, state.gust.z) == pytest.approx(tuple(gust), abs=3e-5)
+    # Asked for 0.06 s after the tick, where the vehicle is then: its odometry is 0.1 s old.
+    assert state.air_time == pytest.approx(101 * 0.05 + 0.06)
+    assert place == pytest.approx((6.0 * 0.16, 0.16, 25.0 + 0.5 * 0.16))
+    assert (state.gusts, state.span, state.draws) == ('field', 2.0, 0)
+    assert state.length_v == state.length_u
+    wait_until(lambda: any(m.twist.twist.angular.x for m in b.heard['wind']), 5, 'rates in wind')
+    assert state.rates.x == pytest.approx(b.heard['wind'][-1].twist.twist.angular.x)
+
+
+def test_the_standards_model_and_its_settings_are_in_the_state_and_can_be_changed(make_bench):
+    b = make_bench(mean_wind__speed=8.0, seed=7, model='mil_f_8785c', span=1.5)
+    b.odom(99, height=30.0)
+    state = b.clock(100)
+    assert state.model == 'mil_f_8785c'
+    assert state.draws == 101
+    assert all((state.u, state.v, state.w, state.rates.x, state.rates.y, state.rates.z))
+    assert b.set(severity='heavy').reason.startswith("severity is 'heavy'; it must be one of light")
+    assert b.set(severity='0.001', model='mil_hdbk_1797b').successful
+    state = b.clock(101)
+    assert (state.severity, state.model) == ('0.001', 'mil_hdbk_1797b')
+    assert state.length_w == pytest.approx(15.0)
+
+
+def test_the_field_is_sampled_elsewhere_while_the_ticks_go_on(make_bench):
+    b = make_bench(mean_wind__speed=8.0, seed=7, gusts='field', field__life=0.0)
+    b.odom(99, height=30.0)
+    b.clock(100)
+    n = 30_000
+    places = np.random.default_rng(1).uniform(3.0, 300.0, (n, 3))
+    client = b.user.create_client(SampleWind, 'wind/sample')
+    assert client.wait_for_service(10)
+    future = client.call_async(SampleWind.Request(
+        east=places[:, 0].tolist(), north=places[:, 1].tolist(), up=places[:, 2].tolist(),
+        t=[60.0]))
+    ticks = 100
+    while not future.done():
+        ticks += 1
+        b.clock(ticks)
+        assert ticks < 20_000
+    answer = future.result()
+    assert answer.success, answer.message
+    assert ticks > 103, 'no tick went by while the answer was worked out'
+    gust = TurbulenceField(7, life=0.0).gust(places[:50], 60.0, (8.0, 0.0, 0.0))
+    np.testing.assert_allclose(np.column_stack(
+        (answer.gust_e, answer.gust_n, answer.gust_up))[:50], gust, atol=2e-5)
+    np.testing.assert_allclose(np.asarray(answer.wind_e) - answer.gust_e, 8.0)
+
+    refused = b.call(SampleWind, 'wind/sample', SampleWind.Request(
+        east=[1.0, math.nan], north=[0.0, 0.0], up=[9.0, 9.0], t=[1.0]))
+    assert not refused.success
+    assert refused.message == 'places has a number that is not finite'
+    refused = b.call(SampleWind, 'wind/sample', SampleWind.Request(
+        east=[1.0], north=[0.0], up=[9.0], t=[1.0, 2.0]))
+    assert refused.message == 't has 2 times for 1 places; it must be one or as many'
+    b.set(gusts='dryden')
+    refused = b.call(SampleWind, 'wind/sample', SampleWind.Request())
+    assert "only a field has a gust at other places: set gusts to 'field'" in refused.message

@@ -30,6 +30,7 @@ from dryden_wind_ros.gusts.field_turbulence import Asked, FieldTurbulence
 from dryden_wind_ros.gusts.frames import SimWind, Vector, gust_enu, gust_uvw, sim_wind
 from dryden_wind_ros.gusts.history import WindHistory
 from dryden_wind_ros.gusts.mean_wind import Remainder
+from dryden_wind_ros.gusts.sampling import FieldSample
 from dryden_wind_ros.gusts.shared_air import SharedAir
 from dryden_wind_ros.gusts.tick_grid import TICK_NS, TICK_S, Step, TickGrid
 from dryden_wind_ros.gusts.turbulence import turbulence_of
@@ -322,6 +323,23 @@ class SeededAir:
         self._offset = self._shared.join(self._rank, step.tick * TICK_S)
         self._record(self._begin(self._moment(step.tick, self._odometry_of(step.tick))))
         return Advanced(self._newest, restarted=back)
+
+    def field_sample(self) -> FieldSample:
+        """Return the field as it is now, to be asked for other places and times.
+
+        Raises
+        ------
+        ValueError
+            If no field blows, or not yet.
+        """
+        if not isinstance(self._turbulence, FieldTurbulence):
+            raise ValueError(f'gusts is {self.settings.gusts!r}; only a field has a gust at other '
+                             "places: set gusts to 'field'")
+        if self._newest is None:
+            raise ValueError('no tick yet: the air has not begun')
+        return FieldSample(
+            self._turbulence.field, self._mean_source, self._shared, self.settings.ground_height,
+            self.settings.scale, self.grid.origin_ns * 1e-9, self._offset, self._newest.at)
 
     def _begin(self, at: Moment) -> Conditions:
         """Begin the seed's air at a tick."""

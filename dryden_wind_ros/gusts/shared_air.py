@@ -14,8 +14,13 @@ import threading
 from bisect import bisect_right
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from dryden_wind_ros.gusts.frames import Vector
 from dryden_wind_ros.gusts.tick_grid import TICK_S
+
+FloatArray = npt.NDArray[np.float64]
 
 _SILENT_S = 1.0
 _KNOTS = 4096
@@ -97,6 +102,17 @@ class SharedAir:
             offset = round((max(others) - time) / TICK_S) * TICK_S
             self._newest[rank] = time + offset
             return offset
+
+    def history(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return drift (N, 3) and age (N,) at common times, also of the past and the future."""
+        with self._lock:
+            knots = self._knots or [_Knot(0.0, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), 0.0)]
+            since = np.array([knot.time for knot in knots])
+            table = np.array([(*knot.drift, knot.age, *knot.velocity, knot.rate)
+                              for knot in knots])
+        row = np.maximum(np.searchsorted(since, times, side='right') - 1, 0)
+        come = table[row, :4] + table[row, 4:] * (times - since[row])[:, None]
+        return come[:, :3], come[:, 3]
 
     def at(self, rank: int, time: float, velocity: Vector, rate: float) -> Drifted:
         """Return how far the air has come at a common time.

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PointStamped, TwistWithCovarianceStamped, Vector3Stamped
@@ -31,6 +32,7 @@ from dryden_wind_ros.gusts.shared_air import SharedAir
 from dryden_wind_ros.gusts.tick_grid import TickRate
 from dryden_wind_ros.nodes import common
 from dryden_wind_ros.nodes.scenario_follower import ScenarioFollower, gust_asked_for
+from dryden_wind_ros.nodes.slow_service import create_slow_service
 from dryden_wind_ros.nodes.wind_messages import (
     TRUE_VARIANCE,
     fill_state,
@@ -107,7 +109,7 @@ class DrydenWindNode(Node):
         self._lock = threading.RLock()  # a fed node is fed from another thread than it is asked
         self.scenario = ScenarioFollower(self.get_namespace(), self._say)
         self.parameters = common.ParameterTable(
-            self, PARAMETERS, judge=self.scenario.judge, apply=self._on_parameters,
+            self, PARAMETERS, judge=self._judge, apply=self._on_parameters,
             also_known=also_known)
         self._own_seed, self._field_seed = self.parameters['seed'], field_seed
         self.air = SeededAir(self._settings(self.parameters.values), shared, rank)
@@ -154,6 +156,7 @@ class DrydenWindNode(Node):
             self._clock_topic = self._clock_sub.topic_name
         self.create_service(services.GetWindHistory, 'wind/get_history', self._on_get_history)
         self.create_service(Trigger, 'wind/restart', self._on_restart)
+        create_slow_service(self, services.SampleWind, 'wind/sample', self._on_sample)
         self.create_service(services.DiscreteGust, 'wind/discrete_gust', self._on_discrete_gust)
         self.create_timer(1.0, self._on_second, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
@@ -187,6 +190,10 @@ class DrydenWindNode(Node):
         if changed:
             self.get_logger().info(
                 self._in_words() + ('; the air was restarted' if restarted else ''))
+
+    def _judge(self, values: Mapping[str, Any]) -> None:
+        settings_of(values)  # raises for what no single row of the table can see
+        self.scenario.judge(values)
 
     def _settings(self, values: Mapping[str, Any]) -> AirSettings:
         settings = settings_of(values)
@@ -432,6 +439,26 @@ class DrydenWindNode(Node):
             return response
         response.success, response.t = True, gust.start
         self.get_logger().info(response.message)
+        return response
+
+    def _on_sample(self, request: Any, response: Any) -> Any:
+        try:
+            places = np.column_stack([np.asarray(axis, dtype=np.float64) for axis in (
+                request.east, request.north, request.up)])
+            with self._lock:
+                sample = self.air.field_sample()
+            started = time.monotonic()
+            gust, wind = sample.at(places, np.asarray(request.t, dtype=np.float64),
+                                   go_on=self.context.ok)
+        except ValueError as error:
+            response.success, response.message = False, str(error)
+            return response
+        for name, columns in (('gust', gust), ('wind', wind)):
+            for axis, column in zip(('e', 'n', 'up'), columns.T, strict=True):
+                setattr(response, f'{name}_{axis}', array.array('d', column.tobytes()))
+        response.success = True
+        response.message = (f'{len(places)} places of the field of seed '
+                            f'{self.air.settings.seed}, in {time.monotonic() - started:.2f} s')
         return response
 
     def restart(self) -> None:

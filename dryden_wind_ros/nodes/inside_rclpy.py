@@ -6,7 +6,9 @@ Jazzy (rclpy 7.1) and Kilted (9.1); where a later version differs, this is the f
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from rclpy.context import Context
@@ -102,7 +104,20 @@ def answer(service: Service) -> None:
         request, header = service.handle.service_take_request(kind.Request)
         if header is None:
             return
-        service.send_response(service.callback(request, kind.Response()), header)
+        slow = getattr(service.callback, 'plain', None)
+        if slow is not None:
+            threading.Thread(target=_answer_later, args=(service, slow, request, header),
+                             daemon=True).start()
+        else:
+            service.send_response(service.callback(request, kind.Response()), header)
+
+
+def _answer_later(service: Service, slow: Any, request: Any, header: Any) -> None:
+    """Answer a request of `nodes.slow_service`."""
+    kind: Any = service.srv_type
+    response = slow(request, kind.Response())
+    with suppress(rclpy_implementation.InvalidHandle):  # the node may have ended meanwhile
+        service.send_response(response, header)
 
 
 def begin_if_due(timer: Timer) -> bool:
