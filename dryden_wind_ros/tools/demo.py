@@ -8,6 +8,8 @@ the model's. The wind history is fetched through the service and saved as a pict
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import json
 import math
 import os
 import signal
@@ -19,6 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--speedup', type=float, default=10.0,
                         help='of the embedded vehicle')
     parser.add_argument('--output', type=Path, default=Path('demo_output'), metavar='FOLDER',
-                        help='where the picture goes')
+                        help='where picture, bag and page go')
     return parser
 
 
@@ -167,6 +170,9 @@ def _demo(options: argparse.Namespace, console: Console, stack: ExitStack,
         '-m', 'dryden_wind_ros.nodes.mavlink_bridge', '--ros-args', *remap,
         '-p', f'connection:={connection}', '-p', 'publish_clock:=true']))
     _step(console, f'MAVLink bridge to {connection} and wind node, in namespace {NAMESPACE}')
+    bag, recorder = _record(options.output, logs, stack)
+    if recorder is not None:
+        children.append(recorder)
 
     def wait(condition: Callable[[], object], timeout: float, what: str) -> None:
         deadline = time.monotonic() + timeout
@@ -216,9 +222,40 @@ def _demo(options: argparse.Namespace, console: Console, stack: ExitStack,
     missed = states[-1].missed_ticks - first.missed_ticks
     console.print(f'{len(history.t)} ticks at speedup {speedup:.1f}, {missed} missed')
     picture = _picture(history, states[-1], options.output)
-    console.print(f'picture of the wind history: [bold]{picture}[/bold]', soft_wrap=True)
+    console.print('picture of the wind history:', Text(str(picture), 'bold'), soft_wrap=True)
+    if recorder is not None:
+        children.remove(recorder)
+        recorder.stop(STOP_S)
+        console.print('the flight as a bag:', Text(str(bag), 'bold'), soft_wrap=True)
+        console.print(_report(bag, picture.with_suffix('.html')), soft_wrap=True)
+    else:
+        console.print('the flight was not recorded: python3 -m pip install rosbags')
 
     return 0
+
+
+def _record(folder: Path, logs: Path, stack: ExitStack) -> tuple[Path, Child | None]:
+    """Start the recording of the flight, where there is what it needs."""
+    bag = folder.absolute() / f'flight_{datetime.now():%Y%m%d_%H%M%S}_{os.getpid()}'
+    if importlib.util.find_spec('rosbags') is None:
+        return bag, None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DemoFailed(f'cannot write to {folder}: {error.strerror}') from error
+    return bag, _start('recorder', logs, stack, STOP_S, [
+        '-m', 'dryden_wind_ros.nodes.wind_record', '--ros-args', '-r', f'__ns:={NAMESPACE}',
+        '-p', f'bag:={json.dumps(str(bag))}'])
+
+
+def _report(bag: Path, page: Path) -> Text:
+    """Make the report's page of the recorded flight; return what is to be said of it."""
+    made = subprocess.run(
+        [sys.executable, '-m', 'dryden_wind_ros.tools.wind_report', str(bag), '-o', str(page)],
+        capture_output=True, text=True, check=False)
+    if not page.exists():
+        return Text.assemble(('no page of the flight: ', 'yellow'), made.stderr.strip())
+    return Text.assemble('page of the flight: ', (str(page), 'bold'))
 
 
 def _start(name: str, logs: Path, stack: ExitStack, patience: float,
