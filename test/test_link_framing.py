@@ -128,3 +128,24 @@ def test_one_sender_with_losses_late_and_double_frames_is_one(first, seed):
             parser.feed(frame)
         assert not parser.tangled
     assert parser.heard == len(sent)
+
+
+def test_an_echo_that_is_taken_is_not_decoded_and_counts_as_a_frame():
+    codec = mavlink.MAVLink(None, 1, 1)
+    frames = []
+    for i, (name, value) in enumerate([(b'SIM_WIND_SPD', 8.5), (b'SIM_WIND_DIR', 0.0),
+                                       (b'EK3_ENABLE', 1.0)]):
+        codec.seq = i
+        frames.append(mavlink.MAVLink_param_value_message(name, value, 9, 400, 65535).pack(codec))
+    parser = FrameParser({mavlink.MAVLINK_MSG_ID_PARAM_VALUE})
+    told = []
+    parser.on_echo = lambda name, value: told.append((name, value)) or name != b'EK3_ENABLE'
+    messages = parser.feed(b''.join(frames))
+    assert told == [(b'SIM_WIND_SPD', 8.5), (b'SIM_WIND_DIR', 0.0), (b'EK3_ENABLE', 1.0)]
+    assert [message.param_id for message in messages] == ['EK3_ENABLE']
+    assert parser.frames == 3
+    # A frame that was damaged on the way is told to nobody.
+    broken = bytearray(frames[0])
+    broken[12] ^= 1
+    assert parser.feed(bytes(broken)) == []
+    assert len(told) == 3

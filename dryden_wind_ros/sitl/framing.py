@@ -8,13 +8,16 @@ the broken length field says, up to 280, and with them the good frames in betwee
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 _V1, _V2 = 0xFE, 0xFD
 _HEARTBEAT = mavlink.MAVLINK_MSG_ID_HEARTBEAT
+_PARAM_VALUE = mavlink.MAVLINK_MSG_ID_PARAM_VALUE
+_FLOAT = struct.Struct('<f')
 
 #: What a step back in the numbers of frames weighs against a step on, and what is too much.
 _STEP_BACK, _TANGLED = 60, 200
@@ -27,6 +30,12 @@ def frame_source(data: bytes) -> tuple[int, int] | None:
     if len(data) >= 8 and data[0] == _V1:
         return data[3], data[4]
     return None
+
+
+def _name_and_value(payload: bytearray) -> tuple[bytes, float]:
+    """Return what PARAM_VALUE tells; MAVLink 2 leaves out zeros at the end of a payload."""
+    value, = _FLOAT.unpack(payload[:4].ljust(4, b'\0'))
+    return bytes(payload[8:24]).split(b'\0', 1)[0], value
 
 
 class FrameParser:
@@ -45,6 +54,9 @@ class FrameParser:
         Well-formed frames seen, and bytes or frames thrown away.
     heard : int
         Frames of the followed system and component since `follow`.
+    on_echo : callable or None
+        Called with name (bytes) and value of every PARAM_VALUE of the followed sender; where it
+        returns true, no message is made of it: a vehicle in gusts echoes sixty sets a second.
 
     Notes
     -----
@@ -59,6 +71,7 @@ class FrameParser:
         self.frames = 0
         self.bad = 0
         self.heard = 0
+        self.on_echo: Callable[[bytes, float], bool] | None = None
         self._number = self._checksum = -1
         self._tangle = 0
         self._buffer = bytearray()
@@ -136,8 +149,15 @@ class FrameParser:
             if ident in self.wanted and (
                     ident == _HEARTBEAT or (
                         self.system in (0, system) and self.component in (0, component))):
+                if ident == _PARAM_VALUE and self.on_echo is not None and magic == _V2:
+                    good = self._checksum_fits(start, end, ident)
+                    taken = good and self.on_echo(*_name_and_value(
+                        buffer[start + 10:start + 10 + buffer[start + 1]]))
+                else:
+                    taken = False
                 try:
-                    messages.append(self._codec.decode(buffer[start:end]))
+                    if not taken:
+                        messages.append(self._codec.decode(buffer[start:end]))
                     good = True
                 except Exception:  # MAVError, and whatever odd payloads make pymavlink raise
                     good = False

@@ -302,6 +302,10 @@ class Link:
         self._intervals.set(ident, interval_us)
         self._parser.wanted |= {ident}
 
+    def count_echoes(self, on_echo: Callable[[bytes, float], bool]) -> None:
+        """Ask `on_echo` first whether a PARAM_VALUE need not be decoded; see `FrameParser`."""
+        self._parser.on_echo = on_echo
+
     @property
     def frames(self) -> int:
         """How many well-formed frames were heard from anybody."""

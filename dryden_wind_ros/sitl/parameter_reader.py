@@ -159,6 +159,11 @@ class ParameterReader:
         self._send(mavlink.MAVLink_param_request_read_message(
             self.system, self.component, name.encode(), -1))
 
+    def told(self, name: str, value: float) -> float | None:
+        """Take a value of a parameter that was read before; return the one before it."""
+        before, self.values[name] = self.values.get(name), value
+        return before
+
     def on_message(self, message: Any) -> Answer | None:
         """Take PARAM_VALUE and PARAM_ERROR; return what it says of one of `names`."""
         ident = message.get_msgId()

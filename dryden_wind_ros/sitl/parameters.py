@@ -19,6 +19,8 @@ from dryden_wind_ros.sitl.events import Event, Level, Notices
 from dryden_wind_ros.sitl.parameter_reader import ParameterReader, validate_value
 from dryden_wind_ros.sitl.patience import Patience
 from dryden_wind_ros.sitl.sim_wind import (
+    DIRECTION,
+    DIRECTION_Z,
     ONLY_READ,
     PROFILE,
     REQUIRED,
@@ -38,6 +40,9 @@ _LOOK_AGAIN_S = 10.0
 _SAY_AFTER_S = 5.0
 #: At the end a vehicle may be gone so long, be silent so long, and show no progress so long, s.
 _GONE_S, _SILENT_S, _STUCK_S = 1.8, 5.0, 8.0
+
+#: Winds, whose echoes come twenty times a second each.
+_ECHOED = {name.encode(): name for name in (SPEED, DIRECTION, DIRECTION_Z)}
 
 
 class Phase(enum.Enum):
@@ -213,6 +218,17 @@ class WindParameters:
             self.phase = Phase.READING
         elif self.writing:
             self._writer.heard(answer.name, answer.value, answer.before, now)
+
+    def echo(self, name: bytes, value: float, now: float) -> bool:
+        """Take an echo of a wind that was written; return whether it is one and needs no decoding.
+
+        It is what `on_message` does with it, without a message: there are sixty in a second.
+        """
+        known = _ECHOED.get(name)
+        if known is None or not self.writing or not self._reader.present(known):
+            return False
+        self._writer.heard(known, value, self._reader.told(known, value), now)
+        return True
 
     def poll(self, now: float, vehicle_time: float | None, last_heard: float,
              may_write: bool = True) -> None:

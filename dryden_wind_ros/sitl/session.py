@@ -145,6 +145,8 @@ class Session:
             self.link.send, on_event, settings.time_constant, self._sent, settings.found_in,
             settings.gust_timeout, sender)
         self.reader = ParameterReader(read, self.link.send, sender=sender)
+        self.link.count_echoes(
+            lambda name, value: self.parameters.echo(name, value, time.monotonic()))
         self._builder = OdometryBuilder(frame)
         self._tick: int | None = None
         self._odometries = 0
