@@ -207,3 +207,33 @@ def test_a_fleet_in_two_processes_is_one_fleet(make_fleet):
         program.signal(signal.SIGINT)
     assert (first.wait(30), second.wait(30)) == (0, 0)
     assert '3 of 3 vehicles in 2 processes ended well' in first.text
+
+
+def test_two_processes_of_a_fleet_fly_in_one_air(make_fleet):
+    fleet = make_fleet(3, 'wind_fleet:part:=0', 'wind_fleet:parts:=2', 'wind_fleet:gusts:=field')
+    fleet.programs.append(Program(
+        fleet.file.parent / 'fleet_2.log', 'dryden_wind_ros.nodes.wind_fleet', '--ros-args',
+        '-r', 'wind_fleet:__node:=wind_fleet_2', '-p', f'vehicles_file:={fleet.file}',
+        '-p', 'wind_fleet_2:mean_wind.speed:=8.0', '-p', 'wind_fleet_2:seed:=3',
+        '-p', 'wind_fleet_2:gusts:=field', '-p', 'wind_fleet_2:part:=1',
+        '-p', 'wind_fleet_2:parts:=2'))
+    fleet.until(lambda: all(fleet.newest()), 60, 'ticks of all three vehicles')
+    assert fleet.set('/wind_fleet', mean_wind__speed=12.0).successful
+    fleet.until(lambda: all(s.mean_wind_speed == 12.0 for s in fleet.newest()), 20,
+                'the change in both processes')
+    states = fleet.newest()
+    fleet.until(lambda: all(len(heard) > 100 for heard in fleet.heard.values())
+                and all(new.t > old.t + 2.0 for new, old in
+                        zip(fleet.newest(), states, strict=True)), 60, 'some seconds of it')
+    # v0 and v2 are served by one process, v1 by the other: at one air time one drift, for all.
+    drifts = [{round(s.air_time / 0.05): s.drift for s in heard[-60:]}
+              for heard in fleet.heard.values()]
+    common_times = sorted(set(drifts[0]) & set(drifts[1]) & set(drifts[2]))
+    assert common_times
+    for k in common_times:
+        for other in drifts[1:]:
+            assert other[k].x == pytest.approx(drifts[0][k].x, abs=0.5)
+    # The times agree: what is the newest here is nearly the newest there.
+    newest = [max(drift) for drift in drifts]
+    assert max(newest) - min(newest) < 20
+    assert {s.seed for s in fleet.newest()} == {3}

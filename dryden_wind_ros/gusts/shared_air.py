@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
+from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +55,27 @@ class _Knot(NamedTuple):
         return Drifted((x + u * dt, y + v * dt, z + w * dt), self.age + self.rate * dt)
 
 
+class Anchor(NamedTuple):
+    """Where the common air of a fleet is, for those in other processes of this machine.
+
+    Attributes
+    ----------
+    time : float
+        Common time, s, at `wall`.
+    wall : float
+        Steady time of the machine (CLOCK_MONOTONIC), s.
+    knots : tuple of tuple of float
+        The newest pieces of the drift: time, drift (3), age, velocity (3), rate.
+    """
+
+    time: float
+    wall: float
+    knots: tuple[tuple[float, ...], ...]
+
+
+_ANCHORED = 8
+
+
 class SharedAir:
     """Common time and drift of the air that several vehicles, or one, fly in.
 
@@ -62,14 +84,19 @@ class SharedAir:
     own_clocks : bool, optional
         Whether each vehicle counts its time from its own boot. Where one clock drives all, times
         are common as they are.
+    follows : bool, optional
+        Whether time and drift are those of another process, told by `follow`.
 
     Notes
     -----
     May be used from several threads.
     """
 
-    def __init__(self, own_clocks: bool = True) -> None:
+    def __init__(self, own_clocks: bool = True, follows: bool = False) -> None:
         self._own_clocks = own_clocks
+        self._follows = follows
+        self._anchors: list[Anchor] = []
+        self._heard_at = 0.0
         self._lock = threading.Lock()
         self._newest: dict[int, float] = {}
         self._knots: list[_Knot] = []
@@ -92,6 +119,10 @@ class SharedAir:
             Common time less its own, s, a whole number of ticks.
         """
         with self._lock:
+            if self._follows and self._own_clocks and self._anchors:
+                offset = round((self._common_now() - time) / TICK_S) * TICK_S
+                self._newest[rank] = time + offset
+                return offset
             others = [newest for other, newest in self._newest.items() if other != rank]
             if not self._own_clocks or not others:
                 # Alone, or timed by everybody's clock: the air begins with it, also once more.
@@ -131,7 +162,12 @@ class SharedAir:
         """
         with self._lock:
             self._newest[rank] = time
+            if time >= max(self._newest.values()):
+                self._heard_at = monotonic()
             knots = self._knots
+            if self._follows and self._anchors:
+                place = bisect_right(knots, time, key=lambda knot: knot.time)
+                return knots[max(place - 1, 0)].at(time)
             if not knots:
                 knots.append(_Knot(0.0, (0.0, 0.0, 0.0), 0.0, velocity, rate))
                 self._leader, self._led_at = rank, time
@@ -145,3 +181,29 @@ class SharedAir:
                     del knots[:-_KNOTS]
             place = bisect_right(knots, time, key=lambda knot: knot.time)
             return knots[max(place - 1, 0)].at(time)
+
+    def anchor(self) -> Anchor | None:
+        """Return where the air is, for `follow` in another process; None while nobody has begun."""
+        with self._lock:
+            if not self._newest or not self._knots:
+                return None
+            return Anchor(max(self._newest.values()), self._heard_at, tuple(
+                (knot.time, *knot.drift, knot.age, *knot.velocity, knot.rate)
+                for knot in self._knots[-_ANCHORED:]))
+
+    def follow(self, anchor: Anchor) -> None:
+        """Take time and drift from another process from here on."""
+        with self._lock:
+            if self._anchors and anchor.time < self._anchors[-1].time:
+                self._anchors.clear()  # their air began anew
+            self._anchors = [*self._anchors[-1:], anchor]
+            self._knots = [_Knot(t, (x, y, z), age, (u, v, w), rate)
+                           for t, x, y, z, age, u, v, w, rate in anchor.knots]
+
+    def _common_now(self) -> float:
+        newest = self._anchors[-1]
+        speed = 1.0
+        if len(self._anchors) > 1 and newest.wall > self._anchors[0].wall:
+            first = self._anchors[0]
+            speed = (newest.time - first.time) / (newest.wall - first.wall)
+        return newest.time + speed * (monotonic() - newest.wall)

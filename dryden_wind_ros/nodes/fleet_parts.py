@@ -5,6 +5,7 @@ interpreter uses one core. Each makes the same list of vehicles with the same na
 serves its own. Data flow::
 
     user --parameters, wind/restart--> part 1 (/wind_fleet) --settings, latched--> other parts
+    part 1 --common time, drift, origin of the field, once a second--> other parts
     other parts --summary at the end--> part 1 --one line--> user
 
 Only the first part is to be asked; the others follow it, also when they are started later. A change
@@ -24,10 +25,16 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
+from dryden_wind_ros.gusts.shared_air import Anchor, SharedAir
 from dryden_wind_ros.nodes import common
+from dryden_wind_ros.sitl.frame import Frame
 
 SETTINGS = 'wind_fleet/settings'
 SUMMARY = 'wind_fleet/summary'
+AIR = 'wind_fleet/air'
+
+TELL_AIR_S = 1.0
+"""How often the first part tells where the common air is, s."""
 
 SETTINGS_QOS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST, depth=50, reliability=ReliabilityPolicy.RELIABLE,
@@ -100,14 +107,19 @@ class Parts:
         self._restarts = 0
         self._seen_restarts: int | None = None
         self._settings_pub = self._settings_sub = self._summary_pub = self._summary_sub = None
+        self._air_pub = self._air_sub = None
         if parts == 1:
             return
         polled = common.Polled()
+        self._told_air_at = 0.0
         if part == 0:
+            self._air_pub = node.create_publisher(String, AIR, common.LATCHED_QOS)
             self._settings_pub = node.create_publisher(String, SETTINGS, SETTINGS_QOS)
             self._summary_sub = node.create_subscription(
                 String, SUMMARY, lambda _: None, common.STREAM_QOS, callback_group=polled)
         else:
+            self._air_sub = node.create_subscription(
+                String, AIR, lambda _: None, common.LATCHED_QOS, callback_group=polled)
             self._settings_sub = node.create_subscription(
                 String, SETTINGS, lambda _: None, SETTINGS_QOS, callback_group=polled)
             self._summary_pub = node.create_publisher(String, SUMMARY, common.STREAM_QOS)
@@ -149,6 +161,31 @@ class Parts:
         restarts = told[-1]['restarts']
         before, self._seen_restarts = self._seen_restarts, restarts
         return told[-1]['settings'], by_hand, before is not None and restarts > before
+
+    def tell_air(self, air: SharedAir, frame: Frame) -> None:
+        """Tell the others once a second where the common air is."""
+        now = time.monotonic()
+        if self._air_pub is None or now - self._told_air_at < TELL_AIR_S:
+            return
+        anchor, origin = air.anchor(), frame.origin
+        if anchor is None:
+            return
+        self._told_air_at = now
+        self._air_pub.publish(String(data=json.dumps({
+            'anchor': anchor,
+            'origin': None if origin is None else (origin.latitude, origin.longitude)})))
+
+    def hear_air(self, air: SharedAir, frame: Frame) -> bool:
+        """Follow what the first part tells of the air; return whether it did."""
+        waiting = list(common.take_all(self._air_sub)) if self._air_sub is not None else []
+        if not waiting:
+            return False
+        content = json.loads(waiting[-1].data)
+        moment, wall, knots = content['anchor']
+        air.follow(Anchor(moment, wall, tuple(tuple(knot) for knot in knots)))
+        if content['origin'] is not None:
+            frame.adopt(*content['origin'])
+        return True
 
     def end(self, own: Summary) -> dict[int, Summary]:
         """Tell the first part what came of this one; there, return what came of all."""

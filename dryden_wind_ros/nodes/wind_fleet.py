@@ -80,6 +80,9 @@ _KNOWN = frozenset(
 POLL_S = 0.2
 """How often timers are looked after, s; and services, beside a shared clock."""
 
+FIRST_WITHIN_S = 20.0
+"""How long another part waits for the first one's word about the common air, s."""
+
 SAY_S = 3.0
 """How often the end tells how far it is, s."""
 
@@ -171,10 +174,11 @@ class WindFleet(Node):
         #: What could not be put back at the end, a line a vehicle.
         self.left: list[str] = []
         try:
-            self.frame = Frame(parse_origin(values['origin']), shared=len(vehicles) > 1)
+            self.frame = Frame(parse_origin(values['origin']), shared=whole > 1,
+                               follows=values['part'] > 0)
         except ValueError as error:
             raise common.BadParameter(str(error)) from None
-        self.air = SharedAir(own_clocks=values['clock'] == 'vehicle')
+        self.air = SharedAir(own_clocks=values['clock'] == 'vehicle', follows=values['part'] > 0)
         self._applied = {row.name: values[row.name] for row in _WIND_PARAMETERS}
         self.loop = LinkLoop(self._on_error)
         try:
@@ -203,7 +207,10 @@ class WindFleet(Node):
             self._clock_sub = self.create_subscription(
                 ClockMessage, 'clock', lambda message: None, common.CLOCK_QOS,
                 callback_group=common.Polled())
-        self.loop.start()
+        #: When the links are served at the latest; before, the first part tells where the air is.
+        self._start_by = time.monotonic() + (FIRST_WITHIN_S if values['part'] else 0.0)
+        self._running = False
+        self._look_at_parts()
 
     # ------------------------------------------------------------------ all at once
 
@@ -238,6 +245,19 @@ class WindFleet(Node):
             self.get_logger().error(text)
         if self._parts.first:
             self._parts.tell(self._applied, changed)
+
+    def _look_at_parts(self) -> None:
+        """Tell the other parts of the fleet, or do what the first one tells."""
+        if self._parts.first:
+            self._parts.tell_air(self.air, self.frame)
+        else:
+            self._follow()
+        if not self._running and (self._parts.hear_air(self.air, self.frame)
+                                  or time.monotonic() >= self._start_by):
+            self._running = True
+            self.loop.start()
+        elif self._running:
+            self._parts.hear_air(self.air, self.frame)
 
     def _follow(self) -> None:
         """Do what the first part was asked for."""
@@ -281,14 +301,14 @@ class WindFleet(Node):
         if self._clock_sub is None:
             while not ending.told():
                 poller.poll(POLL_S)
-                self._follow()
+                self._look_at_parts()
             return
         next_poll = time.monotonic()
         while not ending.told():
             self._take_clock()
             if time.monotonic() >= next_poll:
                 poller.poll()
-                self._follow()
+                self._look_at_parts()
                 next_poll = time.monotonic() + POLL_S
             time.sleep(CLOCK_S)
 

@@ -76,11 +76,15 @@ class Frame:
         Where its zero is; without it, that is found out.
     shared : bool, optional
         Whether several vehicles use it: then it outlives their restarts.
+    follows : bool, optional
+        Whether its zero is that of another process, told by `adopt`, whatever vehicles say here.
     """
 
-    def __init__(self, given: Origin | None = None, shared: bool = False) -> None:
+    def __init__(self, given: Origin | None = None, shared: bool = False,
+                 follows: bool = False) -> None:
         self.given = given
         self.shared = shared
+        self.follows = follows
         self._lock = threading.Lock()
         self._origin = given
         self._sure = given is not None
@@ -103,13 +107,19 @@ class Frame:
     def place_heard(self, latitude: int, longitude: int) -> None:
         """Take the first place heard for the zero for now."""
         with self._lock:
-            if self._origin is None:
+            if self._origin is None and not self.follows:
                 self._origin = Origin(latitude, longitude)
 
     def origin_heard(self, latitude: int, longitude: int) -> None:
         """Take the origin of a vehicle's EKF3 for the zero, if it is the first."""
         with self._lock:
-            if not self._sure:
+            if not self._sure and not self.follows:
+                self._origin, self._sure = Origin(latitude, longitude), True
+
+    def adopt(self, latitude: int, longitude: int) -> None:
+        """Take the zero that another process of the fleet uses."""
+        with self._lock:
+            if self.given is None:
                 self._origin, self._sure = Origin(latitude, longitude), True
 
     def east_north(self, latitude: int, longitude: int) -> tuple[float, float]:
