@@ -95,7 +95,10 @@ def test_each_vehicle_has_its_own_draws_and_its_wind_can_be_changed_alone_or_for
     assert [s.seed for s in fleet.newest()] == [derived_seed(3, i) for i in range(3)]
     assert len({s.u for s in fleet.newest()}) == 3
     for states in fleet.heard.values():
-        assert [s.tick for s in states] == list(range(states[0].tick, states[-1].tick + 1))
+        # While DDS discovers a listener, it may miss some; the air itself misses none.
+        assert states[-1].missed_ticks == states[0].missed_ticks
+        ticks = [s.tick for s in states[10:]]
+        assert ticks == list(range(ticks[0], ticks[-1] + 1))
 
     assert fleet.set('/wind_fleet', mean_wind__speed=12.0).successful
     fleet.until(lambda: all(s.mean_wind_speed == 12.0 for s in fleet.newest()), 10,
