@@ -36,6 +36,7 @@ from dryden_wind_ros.emulator.parameters import (
     default_parameters,
 )
 from dryden_wind_ros.emulator.plan import FlightPlan
+from dryden_wind_ros.emulator.rotor_dynamics import RotorDynamics
 from dryden_wind_ros.emulator.streams import DEFAULT_INTERVAL_US, DEFAULT_MESSAGES
 
 INTERNAL_ERROR = 0x100000
@@ -85,7 +86,8 @@ class Autopilot:
         self.speedup = max(self.parameters.get('SIM_SPEEDUP', config.speedup), 0.0)
         self._log = log
         self._texts: list[tuple[int, str]] = []
-        self.flight = Flight(config, self.say)
+        self.flight = Flight(config, self.say,
+                             RotorDynamics(self.parameters.get) if config.dynamics else None)
         self.ekf = Ekf3(self.parameters, config.origin_after, config.seed * 1000 + boot, self.say)
         self.ekf.gps_enabled = self.parameters.get('SIM_GPS1_ENABLE', 1.0) != 0.0
         self.reckoning = DeadReckoning(f'drift {config.seed} {boot}')

@@ -17,6 +17,12 @@ SERIAL_PORTS = (5760, 5762, 5763)
 LOOP_RATES = {'copter': 400, 'plane': 50, 'quadplane': 300}
 """Main loop rates (SCHED_LOOP_RATE), Hz. At the plane's, messages come 40 and 60 ms apart."""
 
+GAIN_DEFAULTS = {
+    'PSC_NE_POS_P': 1.0, 'PSC_NE_VEL_P': 2.0, 'PSC_NE_VEL_I': 1.0,
+    'PSC_D_POS_P': 1.0, 'PSC_D_VEL_P': 5.0, 'PSC_D_ACC_P': 0.05, 'PSC_D_ACC_I': 0.1,
+    'ATC_ANG_RLL_P': 4.5, 'ATC_ANG_PIT_P': 4.5, 'ATC_RAT_RLL_P': 0.135, 'ATC_RAT_PIT_P': 0.135}
+"""Gains of a copter with dynamics, names and defaults of ArduPilot 4.7."""
+
 TAKEOFF_ALTITUDES = {'copter': 10.0, 'plane': 80.0, 'quadplane': 30.0}
 
 
@@ -94,6 +100,9 @@ class VehicleConfig:
         'auto' the loop of the kind.
     drag : bool
         Copter with drag fusion (EK3_DRAG_*): EKF3 estimates wind.
+    dynamics : bool
+        Copter that the air blows off its set point, and that gains bring back (GAIN_DEFAULTS);
+        without, it is exactly there. See `rotor_dynamics`.
     airspeed : bool
         Plane with an airspeed sensor in use.
     echo_loss, clock_loss : float
@@ -132,6 +141,7 @@ class VehicleConfig:
     eeprom: Path | None = None
     clock: str = 'auto'
     drag: bool = False
+    dynamics: bool = False
     airspeed: bool = True
     echo_loss: float = 0.0
     clock_loss: float = 0.0
@@ -163,6 +173,8 @@ class VehicleConfig:
                 raise ValueError(f'{name} {value!r} is not from {least:g} to {most:g}')
         if 0.0 < self.speedup < 0.1:
             raise ValueError(f'speedup {self.speedup!r} is below 0.1 (0 is as fast as possible)')
+        if self.dynamics and self.kind != 'copter':
+            raise ValueError(f'dynamics is for a copter, not for a {self.kind}')
         if self.kind == 'plane' and self.flight == 'hover':
             raise ValueError("flight 'hover' is not for a plane: it can loiter")
 

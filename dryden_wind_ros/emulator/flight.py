@@ -6,8 +6,9 @@ physics step, so that a flight can be repeated.
 
 *On rotors* position and velocity are exactly the set point as long as the wind is within what the
 vehicle can lean against (20 m/s); the air shows in attitude and throttle. Beyond, it drifts with
-the excess. *On wings* the inertia is that of a point: a gust changes the airspeed at once, and the
-throttle brings it back to 22 m/s within a few seconds; there is no sideslip.
+the excess. With ``dynamics`` the set point is what is exact, and `RotorDynamics` tells how far off
+the vehicle is. *On wings* the inertia is that of a point: a gust changes the airspeed at once, and
+the throttle brings it back to 22 m/s within a few seconds; there is no sideslip.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from dryden_wind_ros.emulator.config import VehicleConfig
+from dryden_wind_ros.emulator.rotor_dynamics import RotorDynamics
+
+Course = Callable[[], tuple[float, float, float, float]]
+"""Returns where the set point is now, north and east, m, and its velocity, m/s."""
 
 GRAVITY = 9.80665
 CLIMB_RATE = 2.5
@@ -71,10 +76,23 @@ class Flight:
     config : VehicleConfig
     say : callable
         Takes a severity and a text for STATUSTEXT.
+    dynamics : RotorDynamics, optional
+        How far off its set point the air blows a copter; without, it is exactly there.
+
+    Attributes
+    ----------
+    course : callable or None
+        With `dynamics`: where the set point goes while the vehicle does not land; None: it stays.
+    set_point : list of float
+        With `dynamics`: north, east, up, m, and the velocity up, m/s.
     """
 
-    def __init__(self, config: VehicleConfig, say: Callable[[int, str], None]) -> None:
+    def __init__(self, config: VehicleConfig, say: Callable[[int, str], None],
+                 dynamics: RotorDynamics | None = None) -> None:
         self._say = say
+        self.dynamics = dynamics
+        self.course: Course | None = None
+        self.set_point = [0.0, 0.0, 0.0, 0.0]
         self.kind = config.kind
         self.north = self.east = self.up = 0.0
         self.v_north = self.v_east = self.v_up = 0.0
@@ -240,6 +258,9 @@ class Flight:
         self._moving = False
         self._hold_north, self._hold_east = self.north, self.east
         self._drift_north = self._drift_east = 0.0
+        if self.dynamics is not None:
+            self.dynamics.begin()
+            self.set_point = [self.north, self.east, self.up, self.v_up]
         if self.kind == 'quadplane':
             self.vtol = Vtol.ROTORS
 
@@ -267,6 +288,8 @@ class Flight:
 
     def _step_rotors(self, dt: float, wind_north: float, wind_east: float,
                      wind_up: float) -> None:
+        if self.dynamics is not None:
+            _, _, self.up, self.v_up = self.set_point
         if self._landing:
             speed = 0.5 if self.up < 10.0 else 1.5
             self.v_up = max(self.v_up - CLIMB_ACCELERATION * dt, -speed)
@@ -291,12 +314,40 @@ class Flight:
             self._take_off = False
             self.landed = Landed.IN_AIR
 
+        if self.dynamics is not None:
+            self._step_off_set_point(dt, self.dynamics, (wind_north, wind_east, wind_up))
+            return
         wind = math.hypot(wind_north, wind_east)
         if (wind > LEAN_LIMIT_AIRSPEED or self._moving or self._drift_north
                 or self._drift_east or self.north != self._hold_north
                 or self.east != self._hold_east):
             self._drift(dt, wind, wind_north, wind_east)
         self._lean(dt, wind_north - self.v_north, wind_east - self.v_east, wind_up)
+
+    def _step_off_set_point(self, dt: float, dynamics: RotorDynamics,
+                            wind: tuple[float, float, float]) -> None:
+        """Let the set point go on, and the vehicle after it; `up` is the set point's here."""
+        north, east, v_north, v_east = self._hold_north, self._hold_east, 0.0, 0.0
+        if self.course is not None and not self._landing:
+            north, east, v_north, v_east = self.course()
+            self._hold_north, self._hold_east = north, east
+        self.set_point = [north, east, self.up, self.v_up]
+        dynamics.step(dt, (v_north, v_east, self.v_up), wind, self.yaw)
+        # The ground holds what would sink into it
+        if self.up + dynamics.offset[2] < 0.0:
+            dynamics.offset[2], dynamics.velocity[2] = -self.up, 0.0
+        self.north, self.east = north + dynamics.offset[0], east + dynamics.offset[1]
+        self.v_north, self.v_east = v_north + dynamics.velocity[0], v_east + dynamics.velocity[1]
+        self.up += dynamics.offset[2]
+        self.v_up += dynamics.velocity[2]
+        sin_yaw, cos_yaw = math.sin(self.yaw), math.cos(self.yaw)
+        lean_north, lean_east = map(math.tan, dynamics.lean)
+        roll = math.atan(lean_east * cos_yaw - lean_north * sin_yaw)
+        pitch = -math.atan(lean_north * cos_yaw + lean_east * sin_yaw)
+        self.roll_rate, self.pitch_rate = (roll - self.roll) / dt, (pitch - self.pitch) / dt
+        self.roll, self.pitch, self.yaw_rate = roll, pitch, 0.0
+        wanted = 39.0 * (1.0 + dynamics.thrust / GRAVITY) / (math.cos(roll) * math.cos(pitch))
+        self.throttle = min(max(wanted, 0.0), 100.0)
 
     def _drift(self, dt: float, wind: float, wind_north: float, wind_east: float) -> None:
         """Horizontal motion on rotors that is not simply standing still."""

@@ -75,6 +75,9 @@ def command_line() -> argparse.ArgumentParser:
                               'row by row, eastwards and then northwards')
     vehicle.add_argument('--drag', action='store_true',
                          help='copter: drag fusion on, so that EKF3 estimates wind')
+    vehicle.add_argument('--dynamics', action='store_true',
+                         help='copter: the air blows it off its set point, and the gains PSC_* '
+                              'and ATC_* bring it back (without: it is exactly there)')
     vehicle.add_argument('--no-airspeed', action='store_true',
                          help='plane: no airspeed sensor in use')
     flight = parser.add_argument_group('flight')
@@ -143,7 +146,7 @@ def configurations(options: argparse.Namespace, say: Callable[[str], None]) -> l
         kind=options.vehicle, instance=options.instance, host=options.host, sysid=options.sysid,
         speedup=options.speedup, flight=options.flight, takeoff_altitude=options.takeoff_alt,
         eeprom=options.eeprom, clock=options.clock_jitter, drag=options.drag,
-        airspeed=not options.no_airspeed, echo_loss=options.echo_loss,
+        dynamics=options.dynamics, airspeed=not options.no_airspeed, echo_loss=options.echo_loss,
         clock_loss=options.clock_loss, ignore_wind=options.ignore_wind, seed=options.seed,
         without_parameters=tuple(options.without_param), simulator=not options.no_sim_params,
         refused_parameters=tuple(options.refuse), refusal=options.refusal,

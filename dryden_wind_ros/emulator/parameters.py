@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 
-from dryden_wind_ros.emulator.config import VehicleConfig
+from dryden_wind_ros.emulator.config import GAIN_DEFAULTS, VehicleConfig
 
 INT8, INT16, INT32, REAL32 = 2, 4, 6, 9
 SAVE_QUEUE_LENGTH = 30
@@ -136,6 +136,8 @@ def default_parameters(config: VehicleConfig) -> dict[str, tuple[float, int]]:
         # ArduPilot's copter-wind-estimates.parm
         table.update({'EK3_DRAG_BCOEF_X': (9.5, REAL32), 'EK3_DRAG_BCOEF_Y': (9.5, REAL32),
                       'EK3_DRAG_MCOEF': (0.082, REAL32)})
+    if config.dynamics:
+        table.update({name: (value, REAL32) for name, value in GAIN_DEFAULTS.items()})
     if config.kind != 'copter':
         table['ARSPD_USE'] = (float(config.airspeed), INT8)
     if config.kind == 'quadplane':

@@ -19,8 +19,7 @@ keys are optional:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,8 +41,9 @@ from dryden_wind_ros.gusts.mean_wind import (
     Record,
     TableProfile,
 )
-from dryden_wind_ros.gusts.record_csv import MAX_MISTAKES, ScenarioError, read_csv, text_of
+from dryden_wind_ros.gusts.record_csv import ScenarioError, read_csv
 from dryden_wind_ros.gusts.scenario import PlannedGust, Scenario, Trigger
+from dryden_wind_ros.gusts.yaml_nodes import NodeReader, compose
 
 MAX_FILE_BYTES = 1_000_000
 """Size of the largest scenario file."""
@@ -77,20 +77,8 @@ def load(path: Path | str, read_record: ReadRecord = read_csv) -> Scenario:
         Naming every mistake with its line.
     """
     path = Path(path).expanduser()
-    text = text_of(path, MAX_FILE_BYTES, 'a scenario file')
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f'line {mark.line + 1}: ' if mark else ''
-        raise ScenarioError(path, [f'{where}not YAML: {error.problem}']) from None
-    except yaml.YAMLError as error:
-        raise ScenarioError(path, [f'not YAML: {error}']) from None
-    except RecursionError:
-        raise ScenarioError(path, ['not YAML that makes sense: brackets within brackets']) from None
+    root = compose(path, MAX_FILE_BYTES, 'a scenario file')
     reader = _Reader(read_record)
-    if root is None:
-        raise ScenarioError(path, ['it is empty'])
     scenario = _scenario(reader, root, path)
     if reader.mistakes:
         raise ScenarioError(path, reader.named())
@@ -98,85 +86,12 @@ def load(path: Path | str, read_record: ReadRecord = read_csv) -> Scenario:
     return scenario
 
 
-class _Reader:
-    """Takes YAML nodes apart, and keeps a list of what was wrong instead of stopping."""
+class _Reader(NodeReader):
+    """Takes a scenario apart; `read_record` reads the record that it names."""
 
     def __init__(self, read_record: ReadRecord) -> None:
+        super().__init__()
         self.read_record = read_record
-        self.mistakes: list[tuple[int, str]] = []
-
-    def named(self) -> list[str]:
-        """Return the mistakes in the order of the file."""
-        found = sorted(self.mistakes, key=lambda mistake: mistake[0])
-        texts = [f'line {line}: {text}' for line, text in found[:MAX_MISTAKES]]
-        if len(found) > MAX_MISTAKES:
-            texts.append(f'and {len(found) - MAX_MISTAKES} more')
-        return texts
-
-    def wrong(self, node: yaml.Node, text: str) -> None:
-        self.mistakes.append((node.start_mark.line + 1, text))
-
-    def mapping(self, node: yaml.Node, what: str, known: Sequence[str]) -> dict[str, yaml.Node]:
-        if not isinstance(node, yaml.MappingNode):
-            self.wrong(node, f'{what} must be a mapping with {", ".join(known)}')
-            return {}
-        values: dict[str, yaml.Node] = {}
-        for key, value in node.value:
-            name = str(key.value)
-            if name not in known:
-                self.wrong(key, f'{what}: {name} is unknown; known are {", ".join(known)}')
-            elif name in values:
-                self.wrong(key, f'{what}: {name} is there twice')
-            else:
-                values[name] = value
-        return values
-
-    def sequence(self, node: yaml.Node | None, what: str) -> list[yaml.Node]:
-        if node is None:
-            return []
-        if not isinstance(node, yaml.SequenceNode):
-            self.wrong(node, f'{what} must be a list')
-            return []
-        return list(node.value)
-
-    def number(self, values: Mapping[str, yaml.Node], key: str, what: str, low: float,
-               high: float, unit: str = '') -> float | None:
-        node = values.get(key)
-        if node is None:
-            return None
-        text = node.value if isinstance(node, yaml.ScalarNode) else ''
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not low <= number <= high:  # NaN too
-            shown = text if isinstance(node, yaml.ScalarNode) else 'no number'
-            self.wrong(node, f'{what}: {key} is {shown}; it must be a number from {low:g} to '
-                             f'{high:g} {unit}'.rstrip())
-            return None
-        return number
-
-    def text(self, values: Mapping[str, yaml.Node], key: str, what: str,
-             choices: Sequence[str] = ()) -> str | None:
-        node = values.get(key)
-        if node is None:
-            return None
-        if not isinstance(node, yaml.ScalarNode) or not node.value:
-            self.wrong(node, f'{what}: {key} must be text')
-            return None
-        if choices and node.value not in choices:
-            self.wrong(node, f'{what}: {key} is {node.value}; it must be one of '
-                             f'{", ".join(choices)}')
-            return None
-        return str(node.value)
-
-    def needed(self, node: yaml.Node, values: Mapping[str, yaml.Node], what: str,
-               *keys: str) -> None:
-        if not isinstance(node, yaml.MappingNode):
-            return  # said already
-        missing = [key for key in keys if key not in values]
-        if missing:
-            self.wrong(node, f'{what}: {", ".join(missing)} is missing')
 
 
 def _scenario(reader: _Reader, root: yaml.Node, path: Path) -> Scenario | None:
