@@ -372,8 +372,8 @@ class MessageIntervals:
         if not self._touched:
             return
         if self._given_back >= len(self._touched):
-            self._notices.tell(Level.INFO, f'{len(self._touched)} message rates put back to their '
-                               'defaults and confirmed')
+            self._notices.tell(Level.INFO, f'{len(self._touched)} message rates are at their '
+                               'defaults again, confirmed')
             for ident in self._touched:
                 self._wishes[ident].in_force_us = 0
             self._touched.clear()

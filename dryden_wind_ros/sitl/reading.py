@@ -12,7 +12,7 @@ from dryden_wind_ros.sitl.ports import Port
 #: a vehicle at speedup 50 sends 8 kB in the 20 ms of a tick.
 _PIECES, _BYTES = 128, 1 << 14
 #: A port that was not read up for so long (wall time, s) is flooded.
-_BEHIND_S = 1.0
+_BEHIND_S = 5.0
 #: What is looked through per poll of a flooded port.
 _FLOODED_PIECES, _FLOODED_BYTES = 2048, 1 << 22
 _STILL_FLOODED_S = 2.0
@@ -21,8 +21,8 @@ _STILL_FLOODED_S = 2.0
 class BoundedReader:
     """Reads one port, a bounded part per poll.
 
-    What is left over is read by the next polls. A port on which more arrives than is read, for a
-    second on end, is looked through instead: the newest that fits into the budget is taken, and
+    What is left over is read by the next polls. A port on which more arrives than is read, for some
+    seconds on end, is looked through instead: the newest that fits into the budget is taken, and
     what is older is left out.
 
     Attributes
