@@ -246,6 +246,14 @@ _SINCE_THE_FIELD: tuple[tuple[str, Any], ...] = (
 _EKF_FLOATS = ('since', 'wind_e', 'wind_n', 'flown_e', 'flown_n', 'error_speed', 'error_direction')
 
 
+def _asked(message: Any) -> tuple[float, ...]:
+    """Return where and when a field was asked for, or as many NaN."""
+    if message.gusts != 'field' or not hasattr(message, 'drift'):
+        return (math.nan,) * 8
+    place, drift = message.position, message.drift
+    return (place.x, place.y, place.z, message.air_time, drift.x, drift.y, drift.z, message.age)
+
+
 @dataclass
 class _Vehicle:
     """Messages of one namespace, gathered by column, each with its place in the bag."""
@@ -289,7 +297,8 @@ class _Vehicle:
             number, stamp, index, *integers,
             *(getattr(message, name, math.nan) for name in _FLOATS),
             mean.x, mean.y, mean.z, gust.x, gust.y, gust.z,
-            *((0.0, 0.0, 0.0) if added is None else (added.x, added.y, added.z))))
+            *((0.0, 0.0, 0.0) if added is None else (added.x, added.y, added.z)),
+            *_asked(message)))
 
     def flights(self, name: str, source: str, notes: tuple[str, ...],
                 namespace: str) -> list[FlightRecord]:
@@ -360,7 +369,8 @@ class _Vehicle:
             length=np.array([length_u, length_v, length_w]), mean_enu=np.array(vectors[:3]),
             gust_enu=np.array(vectors[3:6]), sim_wind=np.array([spd, direction, direction_z]),
             missed=missed, restarts=restarts, rate=rate,
-            discrete_enu=np.array(vectors[6:]) if np.any(vectors[6:]) else None)
+            discrete_enu=np.array(vectors[6:9]) if np.any(vectors[6:9]) else None,
+            asked=np.array(vectors[9:]) if np.isfinite(vectors[9]).any() else None)
         parts = []
         for rows in _flights_of(t, 'wind/state', missing):
             part = air.rows(rows)

@@ -112,6 +112,9 @@ class Air:
         Ticks really reached per second of sim time, Hz.
     discrete_enu : ndarray, shape (3, N), or None
         The part of the gust that discrete gusts have, east, north, up, m/s; None: none flew.
+    asked : ndarray, shape (8, N), or None
+        Of a field: where (east, north, up, m) and when (s) the air was asked for, its drift (m) and
+        its age; None: no field flew.
     """
 
     tick: IntArray
@@ -131,6 +134,7 @@ class Air:
     restarts: IntArray
     rate: FloatArray
     discrete_enu: FloatArray | None = None
+    asked: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.tick)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dryden_wind_ros.report.analysis import Analysis
 from dryden_wind_ros.report.compare import FAIR, Comparison
+from dryden_wind_ros.report.field_gusts import check_field
 from dryden_wind_ros.report.flight import AXES, FlightRecord
 from dryden_wind_ros.report.phases import phase_name
 
@@ -64,6 +65,10 @@ def failures(flights: Sequence[tuple[FlightRecord, Analysis]],
         count, right = len(analysis.draws), analysis.draws.of_seed
         if count and right < (1.0 - _MOST_MISTAKEN) * count:
             yield f"{flight.name}: only {right} of {count} draws are the seed's own"
+        field = check_field(flight)
+        if field.of_seed < len(field):
+            yield (f'{flight.name}: only {field.of_seed} of {len(field)} gusts are those of the '
+                   "seed's field")
     for pair in pairs:
         if pair.found.verdict not in FAIR:
             yield f'{pair.a.name} and {pair.b.name}: {pair.found.text}'

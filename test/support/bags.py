@@ -88,12 +88,24 @@ def wind_state(air: SeededAir) -> Any:
         mean=vector(*tick.mean_enu), gust=vector(*tick.gust_enu),
         sim_wind_spd=tick.sim_wind.speed, sim_wind_dir=tick.sim_wind.direction,
         sim_wind_dir_z=tick.sim_wind.direction_z, missed_ticks=air.grid.missed,
-        tick_rate=air.grid.rate, restarts=air.restarts)
+        tick_rate=air.grid.rate, restarts=air.restarts, model=settings.model,
+        severity=settings.severity, span=settings.span, field_spectrum=settings.field_spectrum,
+        field_modes=settings.field_modes, field_life=settings.field_life, **_asked(tick))
+
+
+def _asked(tick: Any) -> dict[str, Any]:
+    asked = tick.asked
+    if asked is None:
+        return {}
+    return {'position': STORE.types['geometry_msgs/msg/Point'](*asked.position),
+            'air_time': asked.air_time, 'age': asked.age,
+            'drift': STORE.types['geometry_msgs/msg/Vector3'](*asked.drift)}
 
 
 def fly(settings: AirSettings, seconds: float, *,
         height: Callable[[float], float] = lambda _: 10.0,
         velocity: Callable[[float], tuple[float, float, float]] = lambda _: (0.0, 0.0, 0.0),
+        place: Callable[[float], tuple[float, float]] = lambda _: (0.0, 0.0),
         start: float = 0.0, missed: Callable[[int], bool] = lambda _: False,
         changes: Sequence[Change] = (), namespace: str = '') -> Iterator[Sample]:
     """Yield wind/state and sim_wind of a flight.
@@ -106,6 +118,8 @@ def fly(settings: AirSettings, seconds: float, *,
         Length, s of sim time.
     height, velocity : callable
         Of sim time, s: m above the ground; east, north, up over the ground, m/s.
+    place : callable
+        Of sim time, s: east, north, m.
     start : float
         Sim time of the first tick, s.
     missed : callable
@@ -119,7 +133,8 @@ def fly(settings: AirSettings, seconds: float, *,
     for k in range(first, first + round(seconds / TICK_S) + 1):
         while todo and todo[0][0] <= k * TICK_S:
             todo.pop(0)[1](air)
-        air.odometry((k - 1) * TICK_NS, (0.0, 0.0, height(k * TICK_S)), velocity(k * TICK_S))
+        t = k * TICK_S
+        air.odometry((k - 1) * TICK_NS, (*place(t), height(t)), velocity(t))
         if missed(k):
             continue
         air.advance(k * TICK_NS)

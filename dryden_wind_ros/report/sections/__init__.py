@@ -11,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dryden_wind_ros.report.sections import air, anemometer, ekf, model, numbers, scenario, settings
+from dryden_wind_ros.report.sections import (
+    air,
+    anemometer,
+    ekf,
+    field,
+    model,
+    numbers,
+    scenario,
+    settings,
+)
 from dryden_wind_ros.report.sheet import Sheet
 
 
@@ -41,6 +50,7 @@ SECTIONS = (
     Section('estimate', ekf.ekf, 'EKF3'),
     Section('by-height', model.strength, 'Strength'),
     Section('spectra', model.spectra, 'Spectra'),
+    Section('field', field.field, 'Field'),
     Section('time-constants', model.time_constants),
     Section('anemometer', anemometer.anemometer),
     Section('tick-rate', numbers.ticks),

@@ -12,6 +12,7 @@ from dryden_wind_ros.report.compare import CLOSE_GUST, FAIR, Comparison
 from dryden_wind_ros.report.flight import AXES, FlightRecord, FloatArray
 from dryden_wind_ros.report.markup import cards, figure, number, table
 from dryden_wind_ros.report.plots import ColumnStore, Plot, line, stack, take, with_gaps
+from dryden_wind_ros.report.sections.field import by_distance
 from dryden_wind_ros.report.words import AXIS_WORDS, WORDS
 
 _LEAST_RANGE = 0.1  # m/s
@@ -51,6 +52,7 @@ def comparison(a: FlightRecord, b: FlightRecord, found: Comparison,
               f'{d.ticks} {of}', number(d.first)] for d in found.settings], (1, 2)))
     elif told and found.common:
         parts.append('<p>All settings are the same at every common tick.</p>')
+    parts.append(by_distance(a, b))
     parts += [figure(plot) for plot in plots]
     return '\n'.join(parts)
 
