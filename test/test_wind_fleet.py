@@ -6,6 +6,8 @@ import sys
 
 import pytest
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
@@ -240,3 +242,17 @@ def test_two_processes_of_a_fleet_fly_in_one_air(make_fleet):
     newest = [max(drift) for drift in drifts]
     assert max(newest) - min(newest) < 20
     assert {s.seed for s in fleet.newest()} == {3}
+
+
+
+def test_attitude_is_only_sent_often_where_somebody_follows_it(make_fleet):
+    fleet = make_fleet(1)
+    told = {}
+    fleet.user.create_subscription(
+        DiagnosticArray, '/diagnostics', lambda message: told.update(
+            (pair.key, pair.value) for status in message.status for pair in status.values), 10)
+    fleet.until(lambda: told.get('interval ATTITUDE') == '200 ms', 60,
+                'ATTITUDE five times a second')
+    fleet.user.create_subscription(Odometry, '/v0/odom', lambda _: None, common.SENSOR_QOS)
+    fleet.until(lambda: told.get('interval ATTITUDE') == '50 ms', 30,
+                'ATTITUDE twenty times a second')

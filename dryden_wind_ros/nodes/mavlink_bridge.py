@@ -114,6 +114,8 @@ class MavlinkBridge(Node):
         where it is not armed after a start or restart.
     frame : Frame, optional
         Where positions count from, of a fleet; without one, parameter ``origin`` says.
+    turns : callable, optional
+        Returns whether `on_sample` needs every attitude; otherwise only listeners of odom do.
     also_known : iterable of str, optional
         Parameters that other nodes of the process know.
     **kwargs
@@ -131,9 +133,10 @@ class MavlinkBridge(Node):
                  on_tick: Callable[[int], None] | None = None,
                  on_sample: Callable[[Odometry], None] | None = None,
                  on_armed: Callable[[int], None] | None = None,
-                 frame: Frame | None = None, also_known: Iterable[str] = (),
-                 **kwargs: Any) -> None:
+                 frame: Frame | None = None, turns: Callable[[], bool] | None = None,
+                 also_known: Iterable[str] = (), **kwargs: Any) -> None:
         super().__init__('mavlink_bridge', **kwargs)
+        self._turns = turns
         self._messages = common.interfaces()
         self.parameters = common.ParameterTable(self, PARAMETERS, also_known=also_known)
         values = self.parameters.values
@@ -222,6 +225,10 @@ class MavlinkBridge(Node):
         self.session.set_wind(wind)
 
     def _on_second(self) -> None:
+        heard = self._odometry_publisher is not None \
+            and self._odometry_publisher.get_subscription_count() > 0
+        self.session.need_attitude(
+            heard or (self._turns is not None and self._turns()))
         link, parameters = self.session.status()
         self._vehicle_type = link.vehicle_type
         if link.state is not LinkState.UP:

@@ -121,7 +121,7 @@ class Pair:
                 on_sample=lambda sample: self.wind.feed_odometry(
                     sample.time_ms * 1_000_000, sample.position, sample.velocity_enu, sample.true,
                     lambda: sample.orientation),
-                frame=frame,
+                frame=frame, turns=lambda: self.wind.air.settings.span > 0.0,
                 on_armed=self.wind.feed_armed if own_clock else self.wind.feed_armed_now,
                 also_known=_KNOWN, namespace=vehicle.name, parameter_overrides=_overrides({
                     'connection': vehicle.connection, 'system_id': vehicle.system_id,

@@ -45,6 +45,8 @@ EKF_INTERVALS: Mapping[int, int] = {
 #: Putting back ends by itself where there is no progress; this is for a loop that has died, s.
 END_WITHIN_S = 120.0
 _RARE_US = 500_000
+#: ATTITUDE where nobody follows it: enough to see how a hovering vehicle leans.
+_ATTITUDE_US = 200_000
 _ORIGIN_US = 1_000_000
 
 
@@ -128,6 +130,7 @@ class Session:
         self._armed = False
         self._directory: Path = state_directory(settings.state_dir)
         self._interval_us = interval = round(1e6 / settings.odometry_rate)
+        self._attitude_wanted = self._attitude_asked = True
         self._source = False, False  # of the odometry: EKF3's local position, or the truth
         wishes = dict(intervals or {})
         if on_odometry is not None:
@@ -170,6 +173,10 @@ class Session:
         self._wind = wind
         if self._loop is not None:
             self._loop.wake(self)
+
+    def need_attitude(self, full: bool) -> None:
+        """Say whether somebody follows the attitude, or five times a second is enough."""
+        self._attitude_wanted = full
 
     def begin_restore(self) -> None:
         """Begin to put the vehicle's values back; no wind is written any more."""
@@ -226,6 +233,10 @@ class Session:
         elif wind is not None:
             overtaken, self._overtaken = self._overtaken, 0
             self.parameters.set_wind(wind, overtaken)
+        if self._attitude_wanted is not self._attitude_asked and self._on_odometry is not None:
+            self._attitude_asked = self._attitude_wanted
+            self.link.set_interval(odometry.ATTITUDE, self._interval_us if self._attitude_wanted
+                                   else max(self._interval_us, _ATTITUDE_US))
         if self.link.up:
             heard = self.link.last_heard
             self.parameters.poll(now, self.link.time, heard, self.link.sure)
