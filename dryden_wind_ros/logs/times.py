@@ -100,10 +100,12 @@ def _stretches(t: FloatArray, jump: float) -> tuple[BoolArray, IntArray]:
         first = float(t[begin])
         if end - begin <= few:
             following = np.searchsorted(long_ones, at, side='right')
-            after = long_ones[following] if following < len(long_ones) else at + 1
-            if after < len(begins):
+            if end < len(t):
+                # Where no long stretch follows, most of what does must be later.
+                next_time = t[begins[long_ones[following]]] if following < len(long_ones) \
+                    else np.median(t[end:])
                 fits = (last is None or first >= last - jump) \
-                    and float(t[end - 1]) <= float(t[begins[after]]) + jump
+                    and float(t[end - 1]) <= float(next_time) + jump
             else:
                 fits = last is None or end - begin > _LONE \
                     or last - jump <= first <= last + _PAUSE
