@@ -17,6 +17,7 @@ from support import free_port, wait_until
 from support.processes import Program
 
 from dryden_wind_interfaces.msg import WindState
+from dryden_wind_ros.gusts.field import TurbulenceField
 from dryden_wind_ros.nodes import common
 from dryden_wind_ros.sitl.fleet import derived_seed
 
@@ -244,7 +245,6 @@ def test_two_processes_of_a_fleet_fly_in_one_air(make_fleet):
     assert {s.seed for s in fleet.newest()} == {3}
 
 
-
 def test_attitude_is_only_sent_often_where_somebody_follows_it(make_fleet):
     fleet = make_fleet(1)
     told = {}
@@ -256,3 +256,34 @@ def test_attitude_is_only_sent_often_where_somebody_follows_it(make_fleet):
     fleet.user.create_subscription(Odometry, '/v0/odom', lambda _: None, common.SENSOR_QOS)
     fleet.until(lambda: told.get('interval ATTITUDE') == '50 ms', 30,
                 'ATTITUDE twenty times a second')
+
+
+# ---- one field for the fleet
+
+def gust(state):
+    return (state.gust.x, state.gust.y, state.gust.z)
+
+
+def test_a_fleet_in_a_field_has_one_seed_frame_and_time_and_each_meets_the_air_of_its_place(
+        make_fleet):
+    """What blows at each is the field of the fleet's seed at its true place."""
+    fleet = make_fleet(2, 'gusts:=field', 'field.modes:=512', 'origin:="-35.363262,149.165237,584"')
+    fleet.until(lambda: all(
+        states and states[-1].position_is_true and states[-1].origin_latitude == states[-1]
+        .origin_latitude for states in fleet.heard.values()), 60,
+        'the true places of both vehicles, and the origin')
+    field = TurbulenceField(3, modes=512)
+    for states in fleet.heard.values():
+        state = states[-1]
+        assert state.seed == 3
+        assert (state.origin_latitude, state.origin_longitude, state.origin_altitude) == \
+            pytest.approx((-35.363262, 149.165237, 584.0))
+        place = (state.position.x, state.position.y, state.position.z)
+        again = field.gust([place], 0.0, (8.0, 0.0, 0.0), drift=(
+            state.drift.x, state.drift.y, state.drift.z), age=state.age)[0]
+        assert gust(state) == pytest.approx(tuple(again), abs=3e-5)
+        # The drift is the mean wind's integral over the time of the air.
+        assert state.drift.x == pytest.approx(8.0 * state.air_time, abs=1e-6)
+    one, other = fleet.newest()
+    assert abs(one.air_time - other.air_time) < 2.0  # of one time, though each has its own clock
+    assert one.time_offset == 0.0 or other.time_offset == 0.0
