@@ -50,7 +50,7 @@ def check(report, parts):
 
 
 def test_the_parts_without_ros_give_a_table_and_well_formed_json(tmp_path, capsys):
-    parts = ('model', 'standard', 'fleet', 'field', 'phase', 'logs', 'json_relay')
+    parts = ('model', 'standard', 'fleet', 'field', 'arriving', 'phase', 'logs', 'json_relay')
     check(run(tmp_path, *parts), parts)
     shown = capsys.readouterr().out
     assert 'DrydenGust.step, exact' in shown

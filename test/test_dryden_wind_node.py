@@ -438,9 +438,9 @@ def test_the_state_of_a_field_holds_what_its_gust_can_be_computed_from(make_benc
         drift=(state.drift.x, state.drift.y, state.drift.z), age=state.age,
         heights=place[2] - state.ground_height)[0]
     assert (state.gust.x, state.gust.y, state.gust.z) == pytest.approx(tuple(gust), abs=3e-5)
-    # Asked for 0.06 s after the tick, where the vehicle is then: its odometry is 0.1 s old.
-    assert state.air_time == pytest.approx(101 * 0.05 + 0.06)
-    assert place == pytest.approx((6.0 * 0.16, 0.16, 25.0 + 0.5 * 0.16))
+    # Asked for 0.045 s after the tick, where the vehicle is then: its odometry is 0.1 s old.
+    assert state.air_time == pytest.approx(101 * 0.05 + 0.045)
+    assert place == pytest.approx((6.0 * 0.145, 0.145, 25.0 + 0.5 * 0.145))
     assert (state.gusts, state.span, state.draws) == ('field', 2.0, 0)
     assert state.length_v == state.length_u
     wait_until(lambda: any(m.twist.twist.angular.x for m in b.heard['wind']), 5, 'rates in wind')

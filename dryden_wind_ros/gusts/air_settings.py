@@ -18,6 +18,9 @@ MODELS = {'first_order': '', 'mil_f_8785c': 'MIL-F-8785C', 'mil_hdbk_1797b': 'MI
 
 MIN_FIELD_MODES = 64
 MAX_LEAD = 0.5
+DEFAULT_LEAD = 0.045
+"""s: a wind is felt some 20 ms after its tick, and then for a tick; this is the middle of it."""
+
 PROFILES = ('uniform', 'sitl')
 MAX_MEAN_WIND = 60.0
 MAX_UPDRAFT = 20.0
@@ -81,7 +84,7 @@ class AirSettings:
     field_spectrum: str = 'dryden'
     field_modes: int = 4096
     field_life: float = 0.5
-    field_lead: float = 0.06
+    field_lead: float = DEFAULT_LEAD
     scale: float = 1.0
     seed: int = 1
     profile: str = 'uniform'

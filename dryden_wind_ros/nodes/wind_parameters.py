@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dryden_wind_ros.gusts.air_settings import (
+    DEFAULT_LEAD,
     GUSTS,
     MAX_LEAD,
     MAX_MEAN_WIND,
@@ -53,7 +54,7 @@ PARAMETERS = (
               'proportion.', low=MIN_FIELD_MODES, high=MAX_MODES),
     Parameter('field.life', 0.5, "Of gusts 'field': how fast it changes while it drifts; 0: "
               'frozen.', low=0.0, high=MAX_LIFE),
-    Parameter('field.lead', 0.06,
+    Parameter('field.lead', DEFAULT_LEAD,
               'How long after its tick SITL feels a wind, s: the field is asked for then, where '
               'the vehicle will be. 0: at the tick, where it was last heard.',
               low=0.0, high=MAX_LEAD),

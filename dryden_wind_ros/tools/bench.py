@@ -70,6 +70,8 @@ PARTS: list[Part] = [
          False),
     Part('field', 'TurbulenceField.gust against bare sines and cosines', 'field', 'run_field',
          False),
+    Part('arriving', 'the wind where a plane will be, against where it was heard', 'field',
+         'run_arriving', False),
     Part('phase', 'WindPhaseMonitor per message, against decoding it', 'phase', 'run_phase',
          False),
     Part('logs', 'MB/s of dataflash and telemetry logs, against their bytes and pymavlink', 'logs',
