@@ -15,11 +15,14 @@ setup(
         (f'share/{package_name}/launch', glob('launch/*.launch.py')),
         (f'share/{package_name}/config', glob('config/*.*')),
         (f'share/{package_name}/config/scenarios', glob('config/scenarios/*')),
+        (f'share/{package_name}/config/campaigns', glob('config/campaigns/*')),
     ],
     install_requires=[
         'setuptools', 'numpy', 'pymavlink', 'pyserial', 'transforms3d', 'pyyaml', 'rich',
         'matplotlib', 'scipy'],
-    extras_require={'test': ['pytest', 'pytest-timeout', 'pytest-xdist', 'hypothesis']},
+    extras_require={
+        'test': ['pytest', 'pytest-timeout', 'pytest-xdist', 'hypothesis'],
+        'campaign': ['dask', 'distributed', 'pandas', 'pyarrow', 'plotly']},
     zip_safe=True,
     maintainer='dryden_wind_ros maintainers',
     maintainer_email='maintainers@users.noreply.a-seed-f9281f3a.example',
@@ -39,6 +42,7 @@ setup(
             'wind_top = dryden_wind_ros.tools.wind_top:main',
             'sitl_emulator = dryden_wind_ros.emulator.main:main',
             'wind_report = dryden_wind_ros.tools.wind_report:main',
+            'wind_campaign = dryden_wind_ros.tools.wind_campaign:main',
             'wind_scenario = dryden_wind_ros.tools.wind_scenario:main',
         ],
     },

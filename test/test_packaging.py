@@ -32,7 +32,8 @@ KEY_OF = {'pymavlink': 'python3-pymavlink-pip', 'pyserial': 'python3-serial',
 """rosdep key of a package of PyPI where it is not python3-NAME."""
 
 MODULE_OF = {'pyserial': 'serial', 'pyyaml': 'yaml'}
-OPTIONAL_MODULES = frozenset(('plotly', 'rosbag2_py', 'rosbags'))
+OPTIONAL_MODULES = frozenset((
+    'dask', 'distributed', 'pandas', 'plotly', 'pyarrow', 'rosbag2_py', 'rosbags'))
 """Imported only by what the README lists as optional."""
 
 WITH_ROSBAGS = frozenset(('backports', 'compression', 'lz4'))

@@ -221,6 +221,11 @@ class Flight:
         return self.motion is not Motion.GROUND and self.up > 0.0
 
     @property
+    def circle(self) -> tuple[float, float] | None:
+        """Centre of the circle that it flies on wings, north and east, m."""
+        return self._loiter
+
+    @property
     def forward_flight(self) -> bool:
         """What ArduPilot calls fly_forward: carried by wings, without help."""
         if self.kind == 'plane':

@@ -71,6 +71,28 @@ def render(flights: Sequence[Flight], comparisons: Sequence[tuple[int, int, Comp
         body.append(_part(key, label, _flight(sheet, links if len(flights) == 1 else []), folded))
     files = list(dict.fromkeys(Path(f.source).name if folded else f.name for f, _ in flights))
     title = 'Wind report: ' + ', '.join(files[:4]) + (', …' if len(files) > 4 else '')
+    return document('Wind report', title, links, body, store, plots, 'wind_report')
+
+
+def document(program: str, title: str, links: Sequence[tuple[str, str]], body: Sequence[str],
+             store: ColumnStore, plots: Sequence[Plot], made_by: str) -> str:
+    """Return a page of this style: head, links to its parts, the parts, and the plots' numbers.
+
+    Parameters
+    ----------
+    program, title : str
+        At the top of every screen, and the page's own.
+    links : sequence of (str, str)
+        Anchors and names of the parts.
+    body : sequence of str
+        The parts, HTML.
+    store : ColumnStore
+        What lines of the plots refer to.
+    plots : sequence of Plot
+        Those whose figures are in `body`.
+    made_by : str
+        Name of the command.
+    """
     data = json.dumps({
         'columns': store.as_json(),
         'plots': [{'key': plot.key, 'height': plot.height, 'linked': plot.linked,
@@ -87,14 +109,14 @@ def render(flights: Sequence[Flight], comparisons: Sequence[tuple[int, int, Comp
         '<link rel="icon" href="data:,">', f'<title>{html.escape(title)}</title>',
         f'<style>{_asset("page.css")}</style>', '</head>', '<body>',
         '<a class="skip" href="#content">To the content</a>',
-        '<header class="top"><div class="bar"><strong>Wind report</strong>'
+        f'<header class="top"><div class="bar"><strong>{html.escape(program)}</strong>'
         f'<nav aria-label="Sections">{nav}</nav>'
         '<button id="theme" type="button" title="Automatic, light or dark">Theme: auto</button>'
         '</div></header>',
         '<main id="content">', f'<h1>{html.escape(title)}</h1>',
         '<noscript><p>The plots need JavaScript; the tables do not.</p></noscript>',
         *body,
-        '<p class="muted">Made by wind_report of dryden_wind_ros, with plotly.py '
+        f'<p class="muted">Made by {html.escape(made_by)} of dryden_wind_ros, with plotly.py '
         f'{plotly.__version__}. Nothing in this page is loaded from elsewhere.</p>',
         '</main>',
         f'<script type="application/json" id="report-data">{data}</script>',

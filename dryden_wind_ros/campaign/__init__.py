@@ -1,0 +1,1 @@
+"""Campaigns: the same winds flown with every variant, many flights, one verdict."""

@@ -1,0 +1,287 @@
+"""The verdict: each variant against the baseline, flight by flight in the same air.
+
+For each measure the differences of the pairs (same wind, same seed) have a median with an interval
+of 95 % (bootstrap), and Wilcoxon's signed-rank test says how likely such differences are by chance;
+a failure is a yes or no, so the pairs that differ are counted (sign test, exact). All measures of
+all variants are asked at once, so the p-values are corrected for their number (Holm). A difference
+is claimed where the corrected p is below 0.05 and the interval does not hold zero.
+
+References
+----------
+Wilcoxon, F., Individual comparisons by ranking methods, Biometrics Bulletin 1, 1945.
+Holm, S., A simple sequentially rejective multiple test procedure, Scand. J. Statist. 6, 1979.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from dryden_wind_ros.campaign.collect import number
+from dryden_wind_ros.campaign.flight import Value
+from dryden_wind_ros.campaign.measures import MEASURES
+from dryden_wind_ros.campaign.plan import Limit, Plan
+
+LEVEL = 0.05
+RESAMPLES = 2000
+MOST_PAIRS = 2000
+"""More pairs than that are not advised: the difference is too small to matter in this scatter."""
+
+_POWER = 1.96 + 0.84
+"""Standard errors that a difference must have to be found 4 times out of 5 at 95 %."""
+
+Row = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A measure of a variant against the baseline.
+
+    Attributes
+    ----------
+    variant, measure : str
+    pairs : int
+        Flights of both in the same air that have this measure.
+    baseline, median : float
+        Median of the baseline's flights; of the differences, variant less baseline.
+    low, high : float
+        Interval of 95 % of the latter.
+    better, worse : int
+        Pairs in which the variant is less, and more.
+    p : float
+        By chance alone, corrected for the number of questions; NaN where it cannot be asked.
+    scatter : float
+        Standard deviation of the baseline over the seeds of the same wind.
+    verdict : {'better', 'worse', 'more', 'less', 'same', 'open'}
+        'same': number for number; 'open': it cannot be told yet.
+    more_pairs : int
+        About how many more would do; 0: none, or too many.
+    text : str
+        All that in a sentence.
+    """
+
+    variant: str
+    measure: str
+    pairs: int
+    baseline: float
+    median: float
+    low: float
+    high: float
+    better: int
+    worse: int
+    p: float
+    scatter: float
+    verdict: str = 'open'
+    more_pairs: int = 0
+    text: str = ''
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A limit of the plan, and whether it was held.
+
+    Attributes
+    ----------
+    limit : Limit
+    passed, flights : int
+        Flights that are within it, and those it is for.
+    held : bool
+    """
+
+    limit: Limit
+    passed: int
+    flights: int
+    held: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a campaign found.
+
+    Attributes
+    ----------
+    found : tuple of Found
+    limits : tuple of Judged
+    flights, failed : int
+    missing : int
+        Flights of the plan that were not flown.
+    """
+
+    found: tuple[Found, ...]
+    limits: tuple[Judged, ...]
+    flights: int
+    failed: int
+    missing: int
+
+    @property
+    def held(self) -> bool:
+        """Whether all limits were held."""
+        return all(one.held for one in self.limits)
+
+    def as_json(self, plan: Plan) -> dict[str, Any]:
+        """Return it as JSON's kind of values; None for what is no number."""
+        def plain(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {key: plain(one) for key, one in value.items()}
+            if isinstance(value, list | tuple):
+                return [plain(one) for one in value]
+            return None if isinstance(value, float) and not math.isfinite(value) else value
+        made: dict[str, Any] = plain({
+            'name': plan.name, 'baseline': plan.baseline, 'variants': plan.variants,
+            'flights': self.flights, 'failed': self.failed, 'missing': self.missing,
+            'held': self.held, 'limits': [asdict(one) for one in self.limits],
+            'measures': [asdict(one) for one in self.found]})
+        return made
+
+
+def measures_in(rows: Sequence[Row]) -> list[str]:
+    """Return the measures that the rows have, those of the user last."""
+    own = [extra for extra in dict.fromkeys(name for row in rows for name in row)
+           if extra not in MEASURES and extra not in _NOT_MEASURES]
+    return [name for name in (*MEASURES, *own)
+            if any(math.isfinite(number(row.get(name))) for row in rows)]
+
+
+_NOT_MEASURES = frozenset((
+    'key', 'index', 'variant', 'pair', 'wind', 'seed', 'wind_speed', 'wind_from', 'wind_up',
+    'gusts', 'model', 'scale', 'scenario', 'vehicle', 'path', 'python', 'numpy', 'package',
+    'failure', 'failed', 'sim_seconds', 'ticks_missed'))
+
+
+def verdict(plan: Plan, rows: Sequence[Row]) -> Verdict:
+    """Compare every variant with the baseline, and judge the limits."""
+    by_variant: dict[str, dict[str, Row]] = {name: {} for name in plan.variants}
+    for row in rows:
+        by_variant[str(row['variant'])][str(row['pair'])] = row
+    base = by_variant[plan.baseline]
+    found = []
+    for name in plan.variants[1:]:
+        other = by_variant[name]
+        common = [pair for pair in base if pair in other]
+        found.append(_failures(name, [base[p] for p in common], [other[p] for p in common]))
+        flown = [pair for pair in common
+                 if not base[pair]['failed'] and not other[pair]['failed']]
+        found += [_measure(name, measure, [base[p] for p in flown], [other[p] for p in flown])
+                  for measure in measures_in(rows)]
+    found = [_told(one, corrected) for one, corrected in zip(found, _holm(found), strict=True)]
+    limits = tuple(_judge(limit, rows) for limit in plan.limits)
+    return Verdict(tuple(found), limits, len(rows), sum(bool(row['failed']) for row in rows),
+                   len(plan.entries) - len(rows))
+
+
+def _measure(variant: str, measure: str, base: Sequence[Row], other: Sequence[Row]) -> Found:
+    a = np.array([number(row.get(measure)) for row in base], dtype=float)
+    b = np.array([number(row.get(measure)) for row in other], dtype=float)
+    have = np.isfinite(a) & np.isfinite(b)
+    apart = (b - a)[have]
+    # Rounding is no difference
+    apart[np.abs(apart) <= 1e-9 * np.maximum(np.abs(a[have]), np.abs(b[have]))] = 0.0
+    scatter = _scatter([row for row, one in zip(base, have, strict=True) if one], a[have])
+    low, high = _interval(apart)
+    p = math.nan
+    if np.count_nonzero(apart) > 0:
+        p = float(stats.wilcoxon(apart, zero_method='pratt').pvalue)
+    return Found(
+        variant, measure, len(apart), float(np.median(a[have])) if len(apart) else math.nan,
+        float(np.median(apart)) if len(apart) else math.nan, low, high,
+        int((apart < 0.0).sum()), int((apart > 0.0).sum()), p, scatter)
+
+
+def _failures(variant: str, base: Sequence[Row], other: Sequence[Row]) -> Found:
+    a = np.array([bool(row['failed']) for row in base], dtype=float)
+    b = np.array([bool(row['failed']) for row in other], dtype=float)
+    apart = b - a
+    better, worse = int((apart < 0.0).sum()), int((apart > 0.0).sum())
+    p = math.nan
+    if better + worse:
+        p = float(stats.binomtest(worse, better + worse).pvalue)
+    mean = float(apart.mean()) if len(apart) else math.nan
+    low, high = _interval(apart, np.mean)
+    return Found(variant, 'failed', len(apart), float(a.mean()) if len(a) else math.nan, mean, low,
+                 high, better, worse, p, math.nan)
+
+
+def _interval(apart: NDArray[np.float64], of: Any = np.median) -> tuple[float, float]:
+    if len(apart) < 2:
+        return math.nan, math.nan
+    if not np.ptp(apart):
+        return float(apart[0]), float(apart[0])
+    made = stats.bootstrap((apart,), of, n_resamples=RESAMPLES, method='percentile',
+                           rng=np.random.default_rng(1)).confidence_interval
+    return float(made.low), float(made.high)
+
+
+def _scatter(rows: Sequence[Row], values: NDArray[np.float64]) -> float:
+    """Return the standard deviation over the seeds of the same wind, pooled."""
+    groups: dict[str, list[float]] = {}
+    for row, value in zip(rows, values, strict=True):
+        groups.setdefault(str(row['wind']), []).append(float(value))
+    several = [np.asarray(group) for group in groups.values() if len(group) > 1]
+    freedom = sum(len(group) - 1 for group in several)
+    if not freedom:
+        return math.nan
+    return math.sqrt(sum(float(((group - group.mean())**2).sum()) for group in several) / freedom)
+
+
+def _holm(found: Sequence[Found]) -> list[float]:
+    """Return the p-values corrected for their number; what could not be asked does not count."""
+    asked = sorted((one.p, place) for place, one in enumerate(found) if math.isfinite(one.p))
+    corrected = [math.nan] * len(found)
+    most = 0.0
+    for rank, (p, place) in enumerate(asked):
+        most = max(most, min((len(asked) - rank) * p, 1.0))
+        corrected[place] = most
+    return corrected
+
+
+def _told(one: Found, p: float) -> Found:
+    measure = MEASURES.get(one.measure)
+    unit = measure.unit if measure is not None else ''
+    one = replace(one, p=p)
+    if not one.pairs:
+        return replace(one, text='no pair of flights has it')
+    if not one.better + one.worse:
+        return replace(one, verdict='same', text='the same in every pair')
+    claimed = p < LEVEL and (one.low > 0.0 or one.high < 0.0 or one.measure == 'failed')
+    size = f'{one.median:+.3g} {unit}'.strip()
+    between = f'95 % between {one.low:+.3g} and {one.high:+.3g}'
+    if claimed:
+        words = ('less', 'more') if measure is not None and measure.better == 'either' else (
+            'better', 'worse')
+        word = words[one.median > 0.0]
+        beside = ''
+        if math.isfinite(one.scatter) and one.scatter > 0.0:
+            beside = (f'; that is {abs(one.median) / one.scatter:.1f} times the scatter between '
+                      'seeds')
+        return replace(one, verdict=word, text=f'{word}: {size} ({between}){beside}')
+    more = _more_pairs(one)
+    then = (f'about {more} more pairs would do' if more else
+            f'if there is a difference, it is too small for {MOST_PAIRS} pairs to show')
+    return replace(one, more_pairs=more,
+                   text=f'cannot be told yet ({size}, {between}); {then}')
+
+
+def _more_pairs(one: Found) -> int:
+    """Return about how many more pairs a difference of this size needs; 0: too many."""
+    error = (one.high - one.low) / (2.0 * 1.96)
+    if not math.isfinite(error) or one.median == 0.0:
+        return 0
+    needed = one.pairs * (_POWER * error / abs(one.median))**2
+    # What the test needs before it can say anything, corrected for a dozen questions
+    needed = max(needed, one.pairs + 1.0, 9.0)
+    return math.ceil(needed) - one.pairs if needed - one.pairs <= MOST_PAIRS else 0
+
+
+def _judge(limit: Limit, rows: Sequence[Row]) -> Judged:
+    values = [number(row.get(limit.measure)) for row in rows
+              if not limit.variants or row['variant'] in limit.variants]
+    # A flight that failed, and so has no number, has not passed
+    passed = sum(value <= limit.most for value in values)
+    return Judged(limit, passed, len(values),
+                  bool(values) and passed >= limit.share * len(values) - 1e-9)
