@@ -24,6 +24,7 @@ from support import free_port, wait_until
 from visualization_msgs.msg import Marker, MarkerArray
 
 from dryden_wind_interfaces.msg import WindState
+from dryden_wind_ros.gusts.field import TurbulenceField
 from dryden_wind_ros.nodes import common
 from dryden_wind_ros.nodes.wind_markers import NAMES, WindMarkersNode
 
@@ -276,3 +277,26 @@ def test_where_rviz_is_not_installed_the_launch_file_says_so_and_starts_nothing(
     assert 'the package rviz2 is not installed' in output
     assert 'wind_top' in output
     assert 'process started' not in output
+
+
+def test_a_slice_of_the_field_around_the_vehicle_is_drawn_as_arrows(make_scene):
+    scene = make_scene(slice='vertical', slice_size=8.0, slice_spacing=4.0, scale=2.0)
+    scene.odom(1.0, 2.0, 30.0)
+    message = WindState(
+        t=5.0, height=30.0, mean=Vector3(x=8.0), gusts='field', seed=7, field_spectrum='dryden',
+        field_modes=512, field_life=0.5, severity='light', scale=1.0, drift=Vector3(x=40.0),
+        age=0.1, sigma_u=1.0, sigma_v=1.0, sigma_w=0.5)
+    message.header.stamp = Time(sec=5)
+    scene.state_pub.publish(message)
+    drawn = wait_until(lambda: next((
+        m for a in reversed(scene.arrays) for m in a.markers if m.ns == 'slice' and m.points),
+        None), 5, 'the slice')
+    assert drawn.type == Marker.LINE_LIST
+    # Three by three places, whole multiples of 4 m around the vehicle, three lines each.
+    assert len(drawn.points) == len(drawn.colors) == 9 * 6
+    start, tip = drawn.points[0], drawn.points[1]
+    assert (start.x, start.y, start.z) == (-4.0, 2.0, 28.0)
+    gust = TurbulenceField(7, modes=512).gust(
+        [[-4.0, 2.0, 28.0]], 0.0, (8.0, 0.0, 0.0), drift=(40.0, 0.0, 0.0), age=0.1)[0]
+    assert (tip.x - start.x, tip.y - start.y, tip.z - start.z) == pytest.approx(
+        tuple(2.0 * gust), abs=1e-4)

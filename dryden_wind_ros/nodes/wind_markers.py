@@ -10,6 +10,7 @@ trail     where the tip of the whole wind was in the last seconds, coloured by t
 path      where the vehicle was in the last seconds
 vehicle   a dot
 label     mean wind and gust in figures
+slice     of a field: the gusts around the vehicle, coloured by their speed
 ========  ======================================================================================
 """
 
@@ -31,6 +32,8 @@ from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
+from dryden_wind_ros.gusts.air_slice import MOST_ARROWS, PLANES, arrows, grid
+from dryden_wind_ros.gusts.field_turbulence import field_of
 from dryden_wind_ros.nodes import common
 from dryden_wind_ros.nodes.common import Parameter
 
@@ -41,6 +44,11 @@ PARAMETERS = (
               low=0.0, high=100.0, above_low=True),
     Parameter('trail', 10.0, 'How many seconds of sim time the trails reach back; 0 for none.',
               low=0.0, high=300.0),
+    Parameter('slice', 'off', "Gusts of a field around the vehicle: 'horizontal', 'vertical' (east "
+              "and up) or 'off'.", choices=PLANES),
+    Parameter('slice_size', 60.0, 'Width of the slice, m.', low=1.0, high=10_000.0),
+    Parameter('slice_spacing', 4.0, 'Distance between its arrows, m; wider where they would be '
+              f'more than {MOST_ARROWS}.', low=0.1, high=1000.0),
     Parameter('frame_id', '', 'Frame of the markers. Empty: that of the odometry, or, without '
               'any, that of the wind.'),
 )
@@ -58,7 +66,10 @@ TOTAL_COLOR = (0.90, 0.90, 0.90)
 PATH_COLOR = (0.55, 0.75, 0.55)
 VEHICLE_COLOR = (0.30, 0.85, 0.40)
 
-NAMES = ('total', 'mean', 'gust', 'trail', 'path', 'vehicle', 'label')
+NAMES = ('total', 'mean', 'gust', 'trail', 'path', 'vehicle', 'label', 'slice')
+
+SLICE_PERIOD_S = 0.5
+"""Wall time between two slices, s: a large one takes 50 ms."""
 
 Vector = tuple[float, float, float]
 
@@ -92,6 +103,9 @@ class WindMarkersNode(Node):
         self._state: Any = None
         self._odometry: Odometry | None = None
         self._trail: deque[_Trace] = deque()
+        self._sliced_at = -math.inf
+        self._slice_points: list[Point] = []
+        self._slice_colors: list[ColorRGBA] = []
         self._shown = False
         self._started_at = time.monotonic()
         self._said: set[str] = set()
@@ -199,7 +213,34 @@ class WindMarkersNode(Node):
             arrow('gust', GUST_COLOR, 0.12 * scale, mean_tip, tip),
             strip('trail', [x.tip for x in trail], [x.color for x in trail]),
             strip('path', [x.position for x in trail], []),
-            vehicle, label])
+            vehicle, label, self._slice(state, position, marker('slice', Marker.LINE_LIST, (
+                *MEAN_COLOR, 0.8), 0.03 * scale))])
+
+    def _slice(self, state: Any, position: Vector, made: Marker) -> Marker:
+        """Fill the marker of the slice; it is drawn anew now and then only."""
+        plane = self.parameters['slice']
+        if plane == 'off' or state.gusts != 'field':
+            made.action = Marker.DELETE
+            self._sliced_at = -math.inf
+            return made
+        if time.monotonic() - self._sliced_at >= SLICE_PERIOD_S:
+            self._sliced_at = time.monotonic()
+            key = (state.seed, state.field_spectrum, int(state.field_modes), state.field_life,
+                   state.severity)
+            places = grid(position, plane, self.parameters['slice_size'],
+                          self.parameters['slice_spacing'])
+            mean, drift = state.mean, state.drift
+            segments, speed = arrows(
+                field_of(*key), places, places[:, 2] - state.ground_height,
+                (mean.x, mean.y, mean.z), (drift.x, drift.y, drift.z), state.age, state.scale,
+                self.parameters['scale'])
+            sigma = math.hypot(state.sigma_u, state.sigma_v, state.sigma_w)
+            colors = [_color(_strength_color(one / sigma if sigma > 0.0 else 0.0))
+                      for one in speed.tolist()]
+            self._slice_points = [_point((x, y, z)) for x, y, z in segments.reshape(-1, 3).tolist()]
+            self._slice_colors = [color for color in colors for _ in range(6)]
+        made.points, made.colors = self._slice_points, self._slice_colors
+        return made
 
     def _remember(self, t: float, position: Vector, tip: Vector, strength: float) -> None:
         trail = self._trail
