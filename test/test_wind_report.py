@@ -43,12 +43,6 @@ from dryden_wind_ros.report.thinning import thin
 from dryden_wind_ros.report.time_constants import time_constants
 from dryden_wind_ros.tools.wind_report import main
 
-OTHER_AIRS = frozenset({
-    'model', 'severity', 'span', 'scenario', 'field_spectrum', 'field_modes', 'field_life',
-    'origin_latitude', 'origin_longitude', 'origin_altitude', 'position', 'position_is_true',
-    'air_time', 'time_offset', 'drift', 'age', 'rates', 'discrete', 'ground_height'})
-"""What is of kinds of air other than the first-order model."""
-
 BREEZE = AirSettings(mean_speed=8.0, mean_from_deg=270.0, seed=7)
 FLIGHTS = Path(__file__).parent / 'data' / 'ekf'
 
@@ -94,30 +88,40 @@ def hover(tmp_path_factory) -> FlightRecord:
 def test_every_field_of_a_bag_reads_back_to_the_bit(tmp_path, storage):
     samples = list(itertools.chain(
         fly(dataclasses.replace(BREEZE, seed=2**62 + 1, mean_up=0.5, scale=1.5), 20.0,
-            height=lambda t: 3.0 + t, velocity=lambda t: (1.0, t, 0.1)),
+            height=lambda t: 3.0 + t, velocity=lambda t: (1.0, t, 0.1),
+            place=lambda t: (t / 3, -t / 7)),
         ekf_winds([(0.0, 5.0, 'ground'), (5.0, 20.0, 'learning')],
                   lambda t: (8.0, t / 10), lambda t: (7.0, 0.5))))
+    states = [s.message for s in samples if s.topic == '/wind/state']
+    for k, state in enumerate(states):
+        state.position_is_true = k % 3 == 0
+        for name, value in {
+                'air_time': 0.1 + k / 3, 'time_offset': 0.1, 'age': k / 7, 'span': 1.9,
+                'origin_latitude': -35.363262, 'origin_longitude': 149.165237,
+                'origin_altitude': 584.1}.items():
+            setattr(state, name, value)
+        for n, name in enumerate(('position', 'drift', 'rates', 'discrete')):
+            for axis in 'xyz':
+                setattr(getattr(state, name), axis, 0.1 * n + k / 9 + ord(axis))
     write_bag(tmp_path / 'bag', samples, storage)
 
     assert main([str(tmp_path / 'bag'), '--csv', str(tmp_path / 'out.csv')]) == 0
 
     rows = list(csv.DictReader((tmp_path / 'out.csv').open()))
-    states = [s.message for s in samples if s.topic == '/wind/state']
     assert len(rows) == len(states) == 401
-    vectors = {f'{name}_{to}': (name, axis) for name in ('mean', 'gust')
-               for to, axis in (('e', 'x'), ('n', 'y'), ('up', 'z'))}
+    vectors = {f'{name}_{to}': (name, axis)
+               for name in ('mean', 'gust', 'discrete', 'position', 'drift', 'rates')
+               for to, axis in zip('pqr' if name == 'rates' else ('e', 'n', 'up'), 'xyz',
+                                   strict=True)}
     for row, state in zip(rows, states, strict=True):
         for field in dataclasses.fields(state):
-            if field.name in ('header', 'mean', 'gust') or field.name.startswith('__'):
+            value = getattr(state, field.name)
+            if field.name == 'header' or dataclasses.is_dataclass(value) or field.name.startswith(
+                    '__'):
                 continue
-            if field.name not in row and field.name in OTHER_AIRS:
-                continue
-            wanted = getattr(state, field.name)
-            if field.name in OTHER_AIRS:  # ints where a float is expected
-                told = row[field.name]
-                assert told == wanted or float(told) == wanted, field.name
-                continue
-            assert type(wanted)(row[field.name]) == wanted, field.name
+            told = row[field.name]
+            assert (told == str(int(value)) if isinstance(value, bool)
+                    else type(value)(told) == value), field.name
         for column, (name, axis) in vectors.items():
             assert float(row[column]) == getattr(getattr(state, name), axis)
         assert row['frame_id'] == 'map'

@@ -22,6 +22,8 @@ import numpy as np
 from dryden_wind_ros.logs.air import air_of_sim_wind, empty_air
 from dryden_wind_ros.logs.bag_files import BagFiles
 from dryden_wind_ros.logs.flight import (
+    ASKED,
+    FURTHER,
     Air,
     Ekf,
     FlightRecord,
@@ -246,12 +248,14 @@ _SINCE_THE_FIELD: tuple[tuple[str, Any], ...] = (
 _EKF_FLOATS = ('since', 'wind_e', 'wind_n', 'flown_e', 'flown_n', 'error_speed', 'error_direction')
 
 
-def _asked(message: Any) -> tuple[float, ...]:
-    """Return where and when a field was asked for, or as many NaN."""
-    if message.gusts != 'field' or not hasattr(message, 'drift'):
-        return (math.nan,) * 8
-    place, drift = message.position, message.drift
-    return (place.x, place.y, place.z, message.air_time, drift.x, drift.y, drift.z, message.age)
+def _asked_and_further(message: Any) -> tuple[float, ...]:
+    """Return what `ASKED` and `FURTHER` name, or as many NaN of bags older than the field."""
+    if not hasattr(message, 'drift'):
+        return (math.nan,) * (len(ASKED) + len(FURTHER))
+    place, drift, rates = message.position, message.drift, message.rates
+    return (place.x, place.y, place.z, message.air_time, drift.x, drift.y, drift.z, message.age,
+            message.position_is_true, message.time_offset, rates.x, rates.y, rates.z,
+            message.origin_latitude, message.origin_longitude, message.origin_altitude)
 
 
 @dataclass
@@ -298,7 +302,7 @@ class _Vehicle:
             *(getattr(message, name, math.nan) for name in _FLOATS),
             mean.x, mean.y, mean.z, gust.x, gust.y, gust.z,
             *((0.0, 0.0, 0.0) if added is None else (added.x, added.y, added.z)),
-            *_asked(message)))
+            *_asked_and_further(message)))
 
     def flights(self, name: str, source: str, notes: tuple[str, ...],
                 namespace: str) -> list[FlightRecord]:
@@ -362,6 +366,7 @@ class _Vehicle:
          spd, direction, direction_z, rate, *vectors) = (
             np.array(column, dtype=np.float64) for column in columns[7:])
         settings = tuple(self.settings)
+        told = bool(np.isfinite(vectors[9]).any())
         air = Air(
             tick=tick, run=np.zeros(len(tick), dtype=np.int64), setting=setting, t=t,
             draws=draws, height=height, airspeed=airspeed, gust=np.array([u, v, w]),
@@ -370,7 +375,8 @@ class _Vehicle:
             gust_enu=np.array(vectors[3:6]), sim_wind=np.array([spd, direction, direction_z]),
             missed=missed, restarts=restarts, rate=rate,
             discrete_enu=np.array(vectors[6:9]) if np.any(vectors[6:9]) else None,
-            asked=np.array(vectors[9:]) if np.isfinite(vectors[9]).any() else None)
+            asked=np.array(vectors[9:9 + len(ASKED)]) if told else None,
+            further=np.array(vectors[9 + len(ASKED):]) if told else None)
         parts = []
         for rows in _flights_of(t, 'wind/state', missing):
             part = air.rows(rows)

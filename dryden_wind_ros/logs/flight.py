@@ -19,6 +19,14 @@ BoolArray = npt.NDArray[np.bool_]
 
 AXES = ('u', 'v', 'w')
 
+ASKED = ('position_e', 'position_n', 'position_up', 'air_time', 'drift_e', 'drift_n', 'drift_up',
+         'age')
+"""Rows of `Air.asked`."""
+
+FURTHER = ('position_is_true', 'time_offset', 'rates_p', 'rates_q', 'rates_r', 'origin_latitude',
+           'origin_longitude', 'origin_altitude')
+"""Rows of `Air.further`: 0 or 1, s, rad/s, degrees, m."""
+
 MAX_GRID = 10_000_000
 """Most ticks that a record may span (139 hours)."""
 
@@ -113,8 +121,10 @@ class Air:
     discrete_enu : ndarray, shape (3, N), or None
         The part of the gust that discrete gusts have, east, north, up, m/s; None: none flew.
     asked : ndarray, shape (8, N), or None
-        Of a field: where (east, north, up, m) and when (s) the air was asked for, its drift (m) and
-        its age; None: no field flew.
+        Where (east, north, up, m) and when (s) the air was asked for, its drift (east, north, up,
+        m) and its age, which a field needs; None: not recorded.
+    further : ndarray, shape (8, N), or None
+        As `FURTHER` names them; None: not recorded.
     """
 
     tick: IntArray
@@ -135,6 +145,7 @@ class Air:
     rate: FloatArray
     discrete_enu: FloatArray | None = None
     asked: FloatArray | None = None
+    further: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.tick)

@@ -8,6 +8,7 @@ from typing import TextIO
 
 import numpy as np
 
+from dryden_wind_ros.logs.flight import ASKED, FURTHER
 from dryden_wind_ros.report.flight import AXES, FlightRecord
 from dryden_wind_ros.report.phases import phase_name
 
@@ -22,6 +23,7 @@ COLUMNS = (
     'gusts', 'method', 'seed', 'scale', 'profile', 'mean_wind_speed', 'mean_wind_from_deg',
     'mean_wind_up', 'clock_origin', 'frame_id', 'ground_height', 'model', 'severity', 'scenario',
     'field_spectrum', 'span', 'field_modes', 'field_life',
+    *(f'discrete_{axis}' for axis in _ENU), *ASKED, *FURTHER,
     'ekf_phase', 'ekf_settled', 'ekf_wind_e', 'ekf_wind_n', 'ekf_flown_e', 'ekf_flown_n',
     'ekf_error_speed', 'ekf_error_direction')
 """Names of the columns. m, m/s, s, degrees; ``run`` counts how often the air began anew."""
@@ -53,6 +55,12 @@ def _rows(flight: FlightRecord) -> Iterator[list[object]]:
                  s.scenario, s.field_spectrum, s.span, s.field_modes, s.field_life]
                 for s in flight.settings]
     unknown: list[object] = [''] * 18
+    absent = np.full((len(ASKED), len(air)), np.nan)
+    discrete = (np.zeros((3, len(air))) if air.discrete_enu is None and air.asked is not None
+                else absent[:3] if air.discrete_enu is None else air.discrete_enu)
+    places = np.vstack([discrete, absent if air.asked is None else air.asked,
+                        absent if air.further is None else air.further]).T
+    true = len(_ENU) + len(ASKED) + FURTHER.index('position_is_true')
     at = np.full(len(air), -1)
     if flight.ekf is not None and len(flight.ekf):
         order = np.argsort(flight.ekf.t, kind='stable')
@@ -65,7 +73,9 @@ def _rows(flight: FlightRecord) -> Iterator[list[object]]:
         yield [flight.name, int(air.tick[i]), _text(float(air.t[i])), int(air.run[i]),
                _count(air.draws[i]), *map(_text, row), _count(air.missed[i]),
                _text(float(air.rate[i])), _count(air.restarts[i]),
-               *(settings[setting] if setting >= 0 else unknown), *_ekf_cells(flight, int(at[i]))]
+               *(settings[setting] if setting >= 0 else unknown),
+               *(_flag(one) if n == true else _text(one) for n, one in enumerate(
+                   places[i].tolist())), *_ekf_cells(flight, int(at[i]))]
 
 
 def _ekf_rows(flight: FlightRecord) -> Iterator[list[object]]:
@@ -88,6 +98,10 @@ def _ekf_cells(flight: FlightRecord, row: int) -> list[object]:
 
 def _text(value: float) -> str:
     return repr(value) if value == value else ''
+
+
+def _flag(value: float) -> object:
+    return int(value) if value == value else ''
 
 
 def _count(value: object) -> object:
