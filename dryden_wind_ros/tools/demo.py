@@ -36,6 +36,7 @@ from rich.text import Text
 
 from dryden_wind_ros.gusts.history import KEPT_S
 from dryden_wind_ros.nodes import common
+from dryden_wind_ros.tools import demo_fleet
 
 NAMESPACE = f'/dryden_demo_{os.getpid()}'  # two demos at a time must not hear each other
 HOVER_HEIGHT = 10.0
@@ -96,7 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         common.interfaces()
         with ExitStack() as stack:
-            return _demo(options, console, stack, told_to_stop)
+            run = _demo if options.vehicles == 1 else _fleet_demo
+            return run(options, console, stack, told_to_stop)
     except (DemoFailed, common.InterfacesMissing) as error:
         console.print(f'[red]demo: {error}[/red]')
         return 1
@@ -117,6 +119,10 @@ def _parser() -> argparse.ArgumentParser:
                         help='where it comes from')
     parser.add_argument('--method', choices=('exact', 'euler'), default='exact',
                         help='update of the gust model')
+    parser.add_argument('--gusts', choices=('dryden', 'field'), default='dryden',
+                        help='of a model, for each vehicle; or one air for all')
+    parser.add_argument('--vehicles', type=int, default=1, metavar='N',
+                        help='embedded vehicles in a line along the wind, at most 9')
     parser.add_argument('--seed', type=int, default=7, help='seed of the gusts')
     parser.add_argument('--seconds', type=float, default=KEPT_S, metavar='S',
                         help='sim time to watch, at most 120')
@@ -163,7 +169,8 @@ def _demo(options: argparse.Namespace, console: Console, stack: ExitStack,
         '-m', 'dryden_wind_ros.nodes.dryden_wind', '--ros-args', *remap,
         '-p', f'mean_wind.speed:={float(options.mean_wind)}',
         '-p', f'mean_wind.from_direction:={float(options.from_deg)}',
-        '-p', f'seed:={options.seed}', '-p', f'method:={options.method}']))
+        '-p', f'seed:={options.seed}', '-p', f'method:={options.method}',
+        '-p', f'gusts:={options.gusts}']))
     stack.callback(_say_put_back, console, children)  # after the bridge has been stopped
     # Stopped first, so that SIM_WIND_* are put back before the vehicle goes.
     children.append(_start('MAVLink bridge', logs, stack, STOP_S, [
@@ -231,6 +238,84 @@ def _demo(options: argparse.Namespace, console: Console, stack: ExitStack,
     else:
         console.print('the flight was not recorded: python3 -m pip install rosbags')
 
+    return 0
+
+
+def _fleet_demo(options: argparse.Namespace, console: Console, stack: ExitStack,
+                told_to_stop: Sequence[int]) -> int:
+    """Fly several embedded vehicles in a line along the wind."""
+    if not 2 <= options.vehicles <= 9:
+        raise DemoFailed(f'--vehicles is {options.vehicles}; it must be from 1 to 9')
+    if options.connection is not None:
+        raise DemoFailed('--vehicles flies embedded vehicles: leave out --connection')
+    if not 10.0 <= options.seconds <= KEPT_S:
+        raise DemoFailed(f'--seconds is {options.seconds:g}; it must be from 10 to {KEPT_S:g}')
+    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    logs = Path(stack.enter_context(tempfile.TemporaryDirectory(
+        prefix='dryden_wind_demo-', ignore_cleanup_errors=True)))
+    port = _free_port()
+    if port + 10 * options.vehicles > 65535:
+        port -= 10 * options.vehicles
+    names = [f'{NAMESPACE[1:]}/v{i + 1}' for i in range(options.vehicles)]
+    file = demo_fleet.fleet_file(logs, names, lambda i: f'tcp:127.0.0.1:{port + 10 * i}')
+    children = [_start('embedded vehicles', logs, stack, 1.0, [
+        '-m', 'dryden_wind_ros.emulator.main', '--vehicle', 'copter', '--drag', '--flight',
+        'hover', '--takeoff-alt', f'{HOVER_HEIGHT:g}', '--speedup', f'{options.speedup:g}',
+        '--count', str(options.vehicles), '--spacing', f'{demo_fleet.SPACING_M:g}',
+        '--connection', f'tcp:127.0.0.1:{port}'])]
+    _step(console, f'{options.vehicles} embedded vehicles, {demo_fleet.SPACING_M:g} m apart to '
+                   'the east')
+    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+    stack.callback(rclpy.try_shutdown)
+    node = rclpy.create_node('demo', namespace=NAMESPACE)
+    stack.callback(node.destroy_node)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    watches = [Watch() for _ in names]
+    for name, watch in zip(names, watches, strict=True):
+        node.create_subscription(common.interfaces().WindState, f'/{name}/wind/state',
+                                 watch.on_state, common.CLOCK_QOS)
+    children.append(_start('fleet', logs, stack, STOP_S, [
+        '-m', 'dryden_wind_ros.nodes.wind_fleet', '--ros-args', '-p', f'vehicles_file:={file}',
+        '-p', f'mean_wind.speed:={float(options.mean_wind)}',
+        '-p', f'mean_wind.from_direction:={float(options.from_deg)}',
+        '-p', f'seed:={options.seed}', '-p', f'method:={options.method}',
+        '-p', f'gusts:={options.gusts}']))
+
+    def wait(condition: Callable[[], object], timeout: float, what: str) -> None:
+        deadline = time.monotonic() + timeout
+        while not condition():
+            executor.spin_once(timeout_sec=0.05)
+            if told_to_stop:
+                raise KeyboardInterrupt
+            for child in children:
+                ended = child.ended()
+                if ended is not None:
+                    raise DemoFailed(ended)
+            if time.monotonic() > deadline:
+                raise DemoFailed(f'waited {timeout:g} s in vain for {what}')
+
+    wait(lambda: all(watch.states and abs(watch.states[-1].height - HOVER_HEIGHT) < 0.5
+                     for watch in watches), 90.0, 'all vehicles to hover')
+    _step(console, f'all hover at {HOVER_HEIGHT:g} m; watching {options.seconds:g} s of sim time')
+    for watch in watches:
+        watch.states = watch.states[-1:]
+    with _live(console) as live:
+        wait(lambda: _shown(live, watches[0].states[-1], 'vehicle 1') and all(
+            watch.states[-1].t - watch.states[0].t >= options.seconds for watch in watches),
+            5.0 * options.seconds + 30.0, f'{options.seconds:g} s of sim time')
+    times, gusts = demo_fleet.gusts_by_time([watch.states for watch in watches])
+    console.print()
+    console.print(demo_fleet.passing_table(gusts, options.mean_wind, options.gusts == 'field'))
+    path = options.output / f'formation_{options.gusts}_seed{options.seed}.png'
+    try:
+        picture = demo_fleet.passing_picture(
+            times, gusts, f'{options.vehicles} vehicles in a line, mean wind '
+            f'{options.mean_wind:g} m/s from {options.from_deg:g}°, gusts: {options.gusts}, seed '
+            f'{options.seed}', path)
+    except OSError as error:
+        raise DemoFailed(f'cannot write the picture {path}: {error.strerror}') from error
+    console.print('picture of the gusts:', Text(str(picture), 'bold'), soft_wrap=True)
     return 0
 
 
