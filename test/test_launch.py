@@ -13,6 +13,7 @@ from support import wait_until
 
 from dryden_wind_interfaces.msg import WindState
 from dryden_wind_ros.nodes import common
+from dryden_wind_ros.sitl.fleet import derived_seed
 
 pytestmark = [pytest.mark.ros2, pytest.mark.ros2launch]
 
@@ -113,15 +114,20 @@ def test_one_vehicle_flies_in_gusts_and_ctrl_c_leaves_everything_as_it_was(launc
     assert 'process has died' not in launched.text
 
 
-def test_three_vehicles_from_one_file(launch):
+@pytest.mark.parametrize('processes', ['auto', '2'])
+def test_three_vehicles_from_one_file(launch, processes):
     launched = launch(
         'multi_vehicle.launch.py', 'vehicles:=3', 'emulator:=true',
-        f'first_instance:={free_instance()}', 'mean_wind_speed:=6', 'seed:=2')
+        f'first_instance:={free_instance()}', 'mean_wind_speed:=6', 'seed:=2',
+        f'processes:={processes}')
     heard = hear([f'/vehicle_{i}/wind/state' for i in (1, 2, 3)], 30, launched)
-    assert len({states[-1].seed for states in heard.values()}) == 3
+    seeds = [states[-1].seed for states in heard.values()]
+    assert seeds == [derived_seed(2, i) for i in range(3)]  # however many processes
     assert launched.ctrl_c() == 0
     assert launched.text.count('put back and confirmed') == 3
     assert 'Traceback' not in launched.text
+    if processes == '2':
+        assert '3 of 3 vehicles in 2 processes ended well' in launched.text
 
 
 def test_a_running_vehicle_is_found_by_its_connection(launch, tmp_path):
