@@ -50,7 +50,8 @@ def check(report, parts):
 
 
 def test_the_parts_without_ros_give_a_table_and_well_formed_json(tmp_path, capsys):
-    parts = ('model', 'standard', 'fleet', 'field', 'arriving', 'phase', 'logs', 'json_relay')
+    parts = ('model', 'standard', 'fleet', 'field', 'arriving', 'phase', 'logs', 'json_relay',
+             'campaign')
     check(run(tmp_path, *parts), parts)
     shown = capsys.readouterr().out
     assert 'DrydenGust.step, exact' in shown
@@ -69,7 +70,8 @@ def test_each_part_with_ros_runs_and_leaves_no_process(tmp_path, part):
 
 def test_every_part_is_run_by_some_test():
     assert {part.name for part in bench.PARTS} == {
-        'model', 'standard', 'fleet', 'field', 'phase', 'logs', 'json_relay', *ROS_PARTS}
+        'model', 'standard', 'fleet', 'field', 'phase', 'logs', 'json_relay', 'campaign',
+        *ROS_PARTS}
 
 
 def test_the_table_goes_between_the_marks_of_a_page(tmp_path):

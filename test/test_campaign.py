@@ -71,7 +71,7 @@ def test_every_mistake_is_named_with_its_line(tmp_path):
     (tmp_path / 'own.py').write_text('def broken(:\n')
     with pytest.raises(plans.PlanError) as caught:
         plans.load(written(tmp_path, """name: bad
-vehicle: {kind: copter, sitl: arducopter}
+vehicle: {kind: copter, sitl: '"'}
 flight: {path: hover, script: fly.py}
 variants:
   a: {parameters: {NO_SUCH: 1}}
@@ -84,7 +84,7 @@ ros: true
 kep: all
 """))
     told = '\n'.join(caught.value.mistakes)
-    for line, words in ((2, 'sitl is not there yet'), (3, 'script is not there yet'),
+    for line, words in ((2, 'sitl is no command'), (3, 'path and script'),
                         (5, "no parameter 'NO_SUCH'"), (6, 'baseline is perhaps'),
                         (7, 'speed is 99'), (7, 'gusts is gale'), (7, '-3 must be a whole'),
                         (8, 'what the wind is written to'), (9, 'own.py'), (10, 'happiness'),

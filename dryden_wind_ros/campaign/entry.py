@@ -50,6 +50,10 @@ class Vehicle:
     parameters : tuple of (str, float)
     seed : int
         Of the vehicle's own noise; the wind's seed is added.
+    sitl : str
+        Command of another vehicle that takes SITL's options; '' for the embedded one.
+    speedup : float
+        Of flights by a script, sim seconds a wall second, at first.
     """
 
     kind: str = 'copter'
@@ -60,6 +64,8 @@ class Vehicle:
     home: str = '-35.363261,149.165230,584,270'
     parameters: tuple[tuple[str, float], ...] = ()
     seed: int = 0
+    sitl: str = ''
+    speedup: float = 5.0
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,8 @@ class Entry:
         Of the air.
     events : tuple of Event
     extras : tuple of Extra
+    script, script_path : str
+        Text of the script that flies it; '' for none.
     sim_limit, wall_limit : float
         Longest flight, s of sim and of wall time.
     """
@@ -176,13 +184,15 @@ class Entry:
     seed: int
     events: tuple[Event, ...] = ()
     extras: tuple[Extra, ...] = ()
+    script: str = ''
+    script_path: str = ''
     sim_limit: float = 600.0
     wall_limit: float = 300.0
     key: str = field(init=False, default='', compare=False)
 
     def __post_init__(self) -> None:
         content: dict[str, Any] = asdict(self)
-        for name in ('index', 'key', 'wall_limit'):
+        for name in ('index', 'key', 'wall_limit', 'script_path'):
             content.pop(name)
         content['wind'].pop('scenario')  # its content counts, not where it lies
         for extra in content['extras']:

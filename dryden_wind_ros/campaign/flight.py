@@ -45,7 +45,12 @@ def fly(entry: Entry) -> Outcome:
     own: dict[str, Value] = {}
     failure, sim_seconds, missed = '', 0.0, 0
     try:
-        samples = fly_embedded(entry)
+        if entry.script:
+            from dryden_wind_ros.campaign.script_flight import fly_script
+            samples, output = fly_script(entry)
+            files.update(output)
+        else:
+            samples = fly_embedded(entry)
         failure, sim_seconds, missed = samples.failure, samples.sim_seconds, samples.ticks_missed
         own.update(measures_of(samples))
         files['flight.csv'] = as_csv(samples)

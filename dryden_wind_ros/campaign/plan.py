@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,7 +49,7 @@ PlanError = ScenarioError
 """A plan cannot be used; every mistake is in it."""
 
 _VEHICLE = ('kind', 'dynamics', 'drag', 'airspeed', 'altitude', 'home', 'parameters',
-            'parameter_files', 'seed')
+            'parameter_files', 'seed', 'sitl', 'speedup')
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ class _Reader(NodeReader):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
+        self.script = self.script_path = ''
 
     def plan(self, root: yaml.Node) -> Plan | None:
         top = self.mapping(root, 'plan', (
@@ -141,13 +143,21 @@ class _Reader(NodeReader):
         self.needed(root, top, 'plan', 'variants', 'winds')
         vehicle = self.vehicle(top.get('vehicle'), 'vehicle', Vehicle())
         manoeuvre = self.manoeuvre(top.get('flight'))
+        variants = self.variants(top.get('variants'), vehicle)
         limit = self.mapping(top['time_limit'], 'time_limit', ('sim', 'wall')) if (
             'time_limit' in top) else {}
         sim = self.number(limit, 'sim', 'time_limit', 1.0, 1e5, 's')
         wall = self.number(limit, 'wall', 'time_limit', 0.1, 1e5, 's')
         own, extras = self.measures(top.get('measures'))
+        if self.script and 'events' in top:
+            self.wrong(top['events'], 'events are for flights without a script, which can set '
+                                      'parameters itself')
+        for name, one in variants if not self.script else ():
+            if one.sitl:
+                self.wrong(top['variants'], f'{name}: sitl needs a flight by a script: '
+                                            'flight: {script: FILE}')
+                break
         keep = self.text(top, 'keep', 'plan', KEEP) or 'failures'
-        variants = self.variants(top.get('variants'), vehicle)
         events = self.events(top.get('events'), [one for _, one in variants])
         winds = self.winds(top.get('winds'))
         names = tuple(name for name, _ in variants)
@@ -164,6 +174,7 @@ class _Reader(NodeReader):
             variants=names, limits=limits, keep=keep, entries=tuple(
                 Entry(index=index, variant=name, vehicle=one, wind=wind, manoeuvre=manoeuvre,
                       seed=seed, events=events, extras=extras,
+                      script=self.script, script_path=self.script_path,
                       sim_limit=sim or 2.0 * flight_seconds + 60.0, wall_limit=wall or 300.0)
                 for index, ((name, one), (wind, seed)) in enumerate(flights)))
 
@@ -200,12 +211,6 @@ class _Reader(NodeReader):
     def vehicle(self, node: yaml.Node | None, what: str, base: Vehicle) -> Vehicle:
         if node is None:
             return base
-        if isinstance(node, yaml.MappingNode):
-            for key, _ in node.value:
-                if key.value in ('sitl', 'script', 'executable', 'firmware'):
-                    self.wrong(key, f'{what}: {key.value} is not there yet; campaigns fly the '
-                                    'embedded vehicle')
-                    return base
         values = self.mapping(node, what, _VEHICLE)
         kind = self.text(values, 'kind', what, KINDS)
         flags: dict[str, Any] = {}
@@ -226,6 +231,17 @@ class _Reader(NodeReader):
         seed = self.number(values, 'seed', what, 0.0, 1e9)
         if seed is not None:
             flags['seed'] = int(seed)
+        sitl = self.text(values, 'sitl', what)
+        if sitl is not None:
+            try:
+                if not shlex.split(sitl):
+                    raise ValueError('it is empty')
+                flags.update(sitl=sitl, dynamics=False)
+            except ValueError as error:
+                self.wrong(values['sitl'], f'{what}: sitl is no command: {error}')
+        speedup = self.number(values, 'speedup', what, 0.1, 100.0)
+        if speedup is not None:
+            flags['speedup'] = speedup
         parameters = dict(base.parameters)
         for entry in self.sequence(values.get('parameter_files'), f'{what}: parameter_files'):
             path = self.file(entry, f'{what}: parameter file')
@@ -246,7 +262,9 @@ class _Reader(NodeReader):
                         parameters[key.value] = number
         made = replace(base, **flags, parameters=tuple(sorted(parameters.items())))
         try:
-            default_parameters(vehicle_config(made, 0))
+            config = vehicle_config(made, 0)
+            if not made.sitl:  # what another vehicle knows, it says itself
+                default_parameters(config)
         except ValueError as error:
             self.wrong(node, f'{what}: {error}')
         return made
@@ -285,15 +303,16 @@ class _Reader(NodeReader):
         if isinstance(node, yaml.ScalarNode):
             path = self.text({'flight': node}, 'flight', 'plan', PATHS)
             return None if path is None else Manoeuvre(path=path)
-        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            if key.value == 'script':
-                self.wrong(key, 'flight: script is not there yet; hover, circle, box and mission '
-                                'are')
-                return None
         values = self.mapping(node, 'flight', (
-            'path', 'mission', 'radius', 'side', 'speed', 'seconds', 'settle'))
-        if 'path' in values and 'mission' in values:
-            self.wrong(node, 'flight: path and mission cannot stand beside each other')
+            'path', 'mission', 'script', 'radius', 'side', 'speed', 'seconds', 'settle'))
+        ways = [key for key in ('path', 'mission', 'script') if key in values]
+        if len(ways) > 1:
+            self.wrong(node, f'flight: {" and ".join(ways)} cannot stand beside each other')
+        if 'script' in values:
+            file = self.file(values['script'], 'flight: script')
+            if file is not None:
+                self.script = file.read_text(encoding='utf-8', errors='replace')
+                self.script_path = str(file)
         made: dict[str, Any] = {'path': self.text(values, 'path', 'flight', PATHS) or 'hover'}
         for name, low, high, unit in (('radius', 2.0, 1000.0, 'm'), ('side', 2.0, 1000.0, 'm'),
                                       ('speed', 0.2, 15.0, 'm/s'), ('seconds', 1.0, 1e5, 's'),

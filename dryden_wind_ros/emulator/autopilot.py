@@ -324,9 +324,10 @@ class Autopilot:
         for name in names:
             if self.config.echo_loss and self._loss_random.random() < self.config.echo_loss:
                 continue
-            message = parameter_value(self, name)
-            for channel in self.channels:
-                channel.send(message)
+            if any(channel.connected for channel in self.channels):
+                message = parameter_value(self, name)
+                for channel in self.channels:
+                    channel.send(message)
 
     def _send_due(self, channel: Channel, t_us: int) -> None:
         for message_id in channel.fall_due(t_us):

@@ -78,6 +78,8 @@ PARTS: list[Part] = [
          'run_logs', False),
     Part('json_relay', 'a step through sitl_wind_relay, against a bare UDP relay', 'json_relay',
          'run_json_relay', False),
+    Part('campaign', "sim seconds of a campaign's flight, against the vehicle alone", 'campaign',
+         'run_campaign', False),
     Part('latency', 'clock in to PARAM_SET out, against a bare relay', 'relay', 'run_latency'),
     Part('nodes_cpu', 'CPU of wind node and bridge, against the same relay', 'relay',
          'run_nodes_cpu'),
