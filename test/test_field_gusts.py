@@ -70,6 +70,8 @@ def test_the_page_says_whose_gusts_they_are_and_how_two_flights_fit(bag, tmp_pat
     one, two = (tmp_path / name for name in ('a', 'b'))
     write_bag(one, vehicle('', 0.0, seconds=120.0))
     write_bag(two, vehicle('', 5.0, seconds=120.0))
+    assert main([str(bag), '-o', str(page)]) == 0
+    assert 'Vehicles in one field' in page.read_text()
     main([str(one), str(two), '-o', str(page)])
     text = page.read_text()
     assert '2000 of 2000 recorded gusts are those of the field of seed 7' in text
