@@ -63,7 +63,7 @@ def _start(context):
     first_instance = number('first_instance', given('first_instance'), int)
     parameters = wind_parameters({name: given(name) for name in WIND})
     parameters |= {'first_instance': first_instance, 'same_air': given('same_air') == 'true',
-                   'clock': given('clock')}
+                   'clock': given('clock'), **launch_vehicles.origin(given('origin'))}
     which = given('vehicles')
     try:
         if which.isdecimal():

@@ -81,6 +81,7 @@ def _start(context):
     if system_id:
         bridge_overrides['system_id'] = system_id
 
+    bridge_overrides |= launch_vehicles.origin(given('origin'))
     respawn = given('use_respawn') == 'true'
     common = {
         'package': PACKAGE, 'namespace': given('namespace'), 'output': 'screen',

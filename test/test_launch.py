@@ -13,7 +13,6 @@ from support import wait_until
 
 from dryden_wind_interfaces.msg import WindState
 from dryden_wind_ros.nodes import common
-from dryden_wind_ros.sitl.fleet import derived_seed
 
 pytestmark = [pytest.mark.ros2, pytest.mark.ros2launch]
 
@@ -119,10 +118,12 @@ def test_three_vehicles_from_one_file(launch, processes):
     launched = launch(
         'multi_vehicle.launch.py', 'vehicles:=3', 'emulator:=true',
         f'first_instance:={free_instance()}', 'mean_wind_speed:=6', 'seed:=2',
-        f'processes:={processes}')
+        f'processes:={processes}', 'gusts:=field', 'origin:=-35.363262, 149.165237, 584')
     heard = hear([f'/vehicle_{i}/wind/state' for i in (1, 2, 3)], 30, launched)
-    seeds = [states[-1].seed for states in heard.values()]
-    assert seeds == [derived_seed(2, i) for i in range(3)]  # however many processes
+    for states in heard.values():
+        newest = states[-1]
+        assert (newest.origin_latitude, newest.origin_longitude) == (-35.363262, 149.165237)
+        assert newest.seed == 2  # one air for all, however many processes
     assert launched.ctrl_c() == 0
     assert launched.text.count('put back and confirmed') == 3
     assert 'Traceback' not in launched.text

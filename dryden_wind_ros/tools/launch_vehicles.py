@@ -25,6 +25,7 @@ from launch.event_handlers import OnProcessExit
 from launch.events import matches_action
 from launch.events.process import SignalProcess
 
+from dryden_wind_ros.sitl.frame import parse_origin
 from dryden_wind_ros.tools import recording
 from dryden_wind_ros.tools.launch_arguments import wind_arguments
 
@@ -54,6 +55,11 @@ def declare_common(params_file: Path, bag_name: str) -> list[DeclareLaunchArgume
         How a bag is named by default, in words.
     """
     return [
+        DeclareLaunchArgument(
+            'origin', default_value='',
+            description='Zero of positions: latitude, longitude (degrees) and altitude (m above '
+                        'mean sea level), such as "-35.363262, 149.165237, 584". Default: the '
+                        "origin of the (first) vehicle's EKF3, or what params_file says."),
         DeclareLaunchArgument(
             'params_file', default_value=str(params_file),
             description='Parameters of the nodes; keys may name one vehicle.'),
@@ -92,6 +98,15 @@ def existing_file(name: str, text: str) -> Path:
     if not path.is_file():
         raise RuntimeError(f'launch argument {name} is {text!r}; there is no such file')
     return path
+
+
+def origin(text: str) -> dict[str, str]:
+    """Return the parameter that a launch argument `origin` gives; none if it is empty."""
+    try:
+        parse_origin(text)
+    except ValueError as error:
+        raise RuntimeError(f'launch argument {error}') from None
+    return {'origin': text} if text.strip() else {}
 
 
 def held(command: Sequence[str], name: str, until: Sequence[Any], respawned: bool,
