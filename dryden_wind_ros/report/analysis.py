@@ -10,6 +10,7 @@ import numpy as np
 
 from dryden_wind_ros.report.anemometer import GustFactor, WindRose, gust_factors, wind_rose
 from dryden_wind_ros.report.draws import Draws, recover_draws
+from dryden_wind_ros.report.field_gusts import FieldGusts, check_field
 from dryden_wind_ros.report.flight import Air, FlightRecord
 from dryden_wind_ros.report.model_steps import ModelSteps, model_steps
 from dryden_wind_ros.report.phases import PhaseSpan, phase_spans
@@ -86,6 +87,7 @@ class Analysis:
     time_constants: list[TimeConstant]
     spectra: list[Spectrum]
     draws: Draws
+    field: FieldGusts
     gust_factor: GustFactor
     rose: WindRose | None
     phases: list[PhaseSpan]
@@ -99,5 +101,6 @@ def analyse(flight: FlightRecord) -> Analysis:
     return Analysis(
         tally=tally(air), steps=steps, strength=whole, bands=bands,
         time_constants=time_constants(air, steps), spectra=spectra(air, steps),
-        draws=recover_draws(air, flight.settings, steps), gust_factor=gust_factors(air),
-        rose=wind_rose(air), phases=phase_spans(flight.ekf) if flight.ekf is not None else [])
+        draws=recover_draws(air, flight.settings, steps), field=check_field(flight),
+        gust_factor=gust_factors(air), rose=wind_rose(air),
+        phases=phase_spans(flight.ekf) if flight.ekf is not None else [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,10 +11,14 @@ import numpy as np
 from dryden_wind_ros.gusts.field import TurbulenceField, structure
 from dryden_wind_ros.gusts.scales import TurbulenceAloft
 from dryden_wind_ros.report.flight import FlightRecord, FloatArray, IntArray, Settings
+from dryden_wind_ros.report.model_steps import some
 
 _SAME_GUST = 1e-3
-_MOST_ROWS = 2000
+_MOST_ROWS = 36_000  # half an hour: a second or two at 4096 modes
+_AT_ONCE = 4096
+_MOST_OF_BIN = 200  # rows over which theory is averaged
 _LEAST_ROWS = 100
+_EARTH_M = 6_371_000.0
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,7 @@ class FieldGusts:
     Attributes
     ----------
     row : ndarray of int, shape (M,)
-        Rows of the record that were looked at, evenly spread.
+        Rows of the record that were looked at: all, or as many evenly spread.
     off : ndarray, shape (M,)
         How far the recorded gust is off, m/s.
     of_seed : int
@@ -59,7 +64,9 @@ def check_field(flight: FlightRecord) -> FieldGusts:
                 continue
             chosen = chosen[np.linspace(0, chosen.size - 1, min(chosen.size, _MOST_ROWS)).astype(
                 int)]
-            again = _gusts_again(flight, settings, chosen)
+            again = np.concatenate([
+                _gusts_again(flight, settings, chosen[first:first + _AT_ONCE])
+                for first in range(0, chosen.size, _AT_ONCE)])
             recorded = air.gust_enu[:, chosen]
             if air.discrete_enu is not None:
                 recorded = recorded - air.discrete_enu[:, chosen]
@@ -105,6 +112,10 @@ class Together:
         Root mean square of the difference of the gusts u, v, w, m/s.
     correlation, correlation_theory : ndarray, shape (B, 3)
         1 - (difference / sigma)^2 / 2.
+    error : ndarray, shape (B, 3)
+        Half the range around theory that holds 95 % of such correlations by chance.
+    moved : float
+        How far apart the zeros of the two frames are on the earth, m; NaN: not recorded.
     fits : bool
         Whether all differences are within their sampling error of theory.
     """
@@ -115,6 +126,8 @@ class Together:
     theory: FloatArray
     correlation: FloatArray
     correlation_theory: FloatArray
+    error: FloatArray
+    moved: float
     fits: bool
 
 
@@ -157,7 +170,8 @@ def together(a: FlightRecord, b: FlightRecord, bins: int = 6) -> Together | str:
     difference = a.air.turbulence[:, i] - b.air.turbulence[:, j]
     edges = np.quantile(distance, np.linspace(0.0, 1.0, bins + 1))
     group = np.clip(np.searchsorted(edges, distance, side='right') - 1, 0, bins - 1)
-    rows, where, measured, theory, correlation, expected, fits = [], [], [], [], [], [], True
+    rows, where, measured, theory, correlation, expected, error = [], [], [], [], [], [], []
+    fits = True
     speed = np.hypot(*a.air.mean_enu[:2, i])
     unit = a.air.mean_enu[:2, i] / np.maximum(speed, 1e-9)
     line = np.array([apart[0] * unit[0] + apart[1] * unit[1],
@@ -168,9 +182,10 @@ def together(a: FlightRecord, b: FlightRecord, bins: int = 6) -> Together | str:
             continue
         height = float(np.mean(a.air.height[i[members]] + b.air.height[j[members]])) / 2.0
         sigma = np.maximum(np.mean(a.air.sigma[:, i[members]], axis=1), 1e-9)
-        at_once = structure(distance[members], height, 8.0, _axis(line[:, members]),
-                          spectrum=one.field_spectrum or 'dryden',
-                          severity=one.severity or 'light')
+        few = some(members, _MOST_OF_BIN)
+        at_once = structure(distance[few], height, 8.0, _axis(line[:, few]),
+                            spectrum=one.field_spectrum or 'dryden',
+                            severity=one.severity or 'light')
         wanted = sigma * np.sqrt(np.mean(2.0 - 2.0 * at_once.correlation, axis=0))
         rms = np.sqrt(np.mean(difference[:, members] ** 2, axis=1))
         # As many samples as lengths of air passed by; a variance of n of them is off by sqrt(2/n).
@@ -187,13 +202,30 @@ def together(a: FlightRecord, b: FlightRecord, bins: int = 6) -> Together | str:
         theory.append(wanted)
         correlation.append(1.0 - (rms / sigma) ** 2 / 2.0)
         expected.append(1.0 - (wanted / sigma) ** 2 / 2.0)
+        error.append(1.96 * (wanted / sigma) ** 2 / 2.0 * np.sqrt(2.0 / samples))
     return Together(np.array(where), np.array(rows), np.array(measured), np.array(theory),
-                    np.array(correlation), np.array(expected), fits)
+                    np.array(correlation), np.array(expected), np.array(error), _moved(a, b), fits)
 
 
 def _axis(line: FloatArray) -> FloatArray:
     """Return directions (N, 3); any where there is no distance."""
     return np.where(np.linalg.norm(line, axis=0) > 1e-9, line, [[1.0], [0.0], [0.0]]).T
+
+
+def _moved(a: FlightRecord, b: FlightRecord) -> float:
+    """Return how far apart the zeros of two flights' frames are, m; NaN: not known."""
+    zeros = []
+    for flight in (a, b):
+        further = flight.air.further
+        if further is None:
+            return math.nan
+        known = np.flatnonzero(np.isfinite(further[5:8]).all(axis=0))
+        if not known.size:
+            return math.nan
+        zeros.append(further[5:8, known[-1]])
+    north, east, up = zeros[1] - zeros[0]
+    metre = math.radians(1.0) * _EARTH_M
+    return math.hypot(north * metre, east * metre * math.cos(math.radians(zeros[0][0])), up)
 
 
 def _only_field(flight: FlightRecord) -> Settings | str:

@@ -13,20 +13,16 @@ from plotly.offline import get_plotlyjs
 
 from dryden_wind_ros.report.analysis import Analysis
 from dryden_wind_ros.report.compare import Comparison
-from dryden_wind_ros.report.field_gusts import fields_apart
 from dryden_wind_ros.report.flight import FlightRecord
 from dryden_wind_ros.report.plots import TOTAL_ROWS, ColumnStore, Plot
 from dryden_wind_ros.report.sections import SECTIONS
 from dryden_wind_ros.report.sections.comparison import comparison, comparison_plots
-from dryden_wind_ros.report.sections.field import by_distance
+from dryden_wind_ros.report.sections.field import fleet, pairs_of_fleet
 from dryden_wind_ros.report.sections.overview import overview
 from dryden_wind_ros.report.sheet import Sheet
 
 Flight = tuple[FlightRecord, Analysis]
 
-
-MOST_PAIRS = 12
-"""Pairs of vehicles in one field that are compared; more would make the page long."""
 
 OPEN_FLIGHTS = 2
 """A page of more flights than this shows them folded: their plots are drawn when opened."""
@@ -66,12 +62,11 @@ def render(flights: Sequence[Flight], comparisons: Sequence[tuple[int, int, Comp
         body.append(_part(key, 'Did A and B meet the same air?' if len(comparisons) == 1 else
                           f'Did {words} meet the same air?',
                           comparison(flight, other, found, own), folded))
-    apart = [f'<h3>{html.escape(a.name)} and {html.escape(b.name)}</h3>{shown}'
-             for a, b in fields_apart([flight for flight, _ in flights])[:MOST_PAIRS]
-             if (shown := by_distance(a, b))]
-    if apart:
-        links.append(('one-air', 'One air'))
-        body.append(_part('one-air', 'Vehicles in one field', ''.join(apart), folded))
+    if pairs := pairs_of_fleet([flight for flight, _ in flights]):
+        made, own = fleet(pairs, 'fleet')
+        plots += own
+        links.append(('fleet', 'One air'))
+        body.append(_part('fleet', 'Vehicles in one field', made, folded))
     for number, (flight, analysis) in enumerate(flights):
         key = f'f{number}'
         sheet = Sheet(key, flight, analysis, store, plots)

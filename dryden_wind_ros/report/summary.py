@@ -12,7 +12,7 @@ import numpy as np
 
 from dryden_wind_ros.report.analysis import Analysis
 from dryden_wind_ros.report.compare import FAIR, Comparison
-from dryden_wind_ros.report.field_gusts import check_field
+from dryden_wind_ros.report.field_gusts import Together, fields_apart, together
 from dryden_wind_ros.report.flight import AXES, FlightRecord
 from dryden_wind_ros.report.phases import phase_name
 
@@ -50,7 +50,16 @@ def summary(flights: Sequence[tuple[FlightRecord, Analysis]],
             'a': pair.a.name, 'b': pair.b.name, 'fair': pair.found.verdict in FAIR,
             **{field.name: getattr(pair.found, field.name)
                for field in dataclasses.fields(pair.found)
-               if field.name not in ('row_a', 'row_b')}} for pair in pairs]})
+               if field.name not in ('row_a', 'row_b')},
+            'field': _together(pair.a, pair.b)} for pair in pairs],
+        'vehicles_in_one_field': [
+            {'a': a.name, 'b': b.name, **(_together(a, b) or {})}
+            for a, b in fields_apart([flight for flight, _ in flights])]})
+
+
+def _together(a: FlightRecord, b: FlightRecord) -> dict[str, Any] | None:
+    found = together(a, b)
+    return dataclasses.asdict(found) if isinstance(found, Together) else None
 
 
 def failures(flights: Sequence[tuple[FlightRecord, Analysis]],
@@ -65,7 +74,7 @@ def failures(flights: Sequence[tuple[FlightRecord, Analysis]],
         count, right = len(analysis.draws), analysis.draws.of_seed
         if count and right < (1.0 - _MOST_MISTAKEN) * count:
             yield f"{flight.name}: only {right} of {count} draws are the seed's own"
-        field = check_field(flight)
+        field = analysis.field
         if field.of_seed < len(field):
             yield (f'{flight.name}: only {field.of_seed} of {len(field)} gusts are those of the '
                    "seed's field")
@@ -95,6 +104,7 @@ def _flight(flight: FlightRecord, analysis: Analysis) -> dict[str, Any]:
         'name': flight.name, 'file': Path(flight.source).name, 'kind': flight.kind,
         'namespace': flight.namespace, 'notes': flight.notes, 'ticks': analysis.tally,
         'settings': flight.settings, 'gust': axes,
+        'field': {'compared': len(analysis.field), 'of_seed': analysis.field.of_seed},
         'draws': {'compared': len(analysis.draws), 'of_seed': analysis.draws.of_seed},
         'gust_factor': {'mean': factor.mean(), 'highest': factor.max()} if len(factor) else None,
         'ekf_phases': [{**dataclasses.asdict(span), 'phase': phase_name(span.phase)}
