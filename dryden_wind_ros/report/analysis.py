@@ -15,6 +15,7 @@ from dryden_wind_ros.report.flight import Air, FlightRecord
 from dryden_wind_ros.report.model_steps import ModelSteps, model_steps
 from dryden_wind_ros.report.phases import PhaseSpan, phase_spans
 from dryden_wind_ros.report.spectra import Spectrum, spectra
+from dryden_wind_ros.report.standing import standing_air, standing_spectra, standing_strengths
 from dryden_wind_ros.report.strength import Strength, strengths
 from dryden_wind_ros.report.time_constants import TimeConstant, time_constants
 
@@ -78,7 +79,7 @@ def tally(air: Air) -> Tally:
 
 @dataclass(frozen=True)
 class Analysis:
-    """All numbers of a flight."""
+    """All numbers of a flight; `standing`: judged by `standing`, not by the first-order model."""
 
     tally: Tally
     steps: ModelSteps
@@ -91,6 +92,7 @@ class Analysis:
     gust_factor: GustFactor
     rose: WindRose | None
     phases: list[PhaseSpan]
+    standing: bool
 
 
 def analyse(flight: FlightRecord) -> Analysis:
@@ -98,9 +100,15 @@ def analyse(flight: FlightRecord) -> Analysis:
     air = flight.air
     steps = model_steps(air, flight.settings)
     whole, bands = strengths(air, steps)
+    found = spectra(air, steps)
+    standing = whole is None
+    if standing:
+        theory = standing_air(air, flight.settings)
+        whole, bands = standing_strengths(air, theory)
+        found = standing_spectra(air, theory)
     return Analysis(
         tally=tally(air), steps=steps, strength=whole, bands=bands,
-        time_constants=time_constants(air, steps), spectra=spectra(air, steps),
+        time_constants=time_constants(air, steps), spectra=found,
         draws=recover_draws(air, flight.settings, steps), field=check_field(flight),
-        gust_factor=gust_factors(air), rose=wind_rose(air),
+        gust_factor=gust_factors(air), rose=wind_rose(air), standing=standing,
         phases=phase_spans(flight.ekf) if flight.ekf is not None else [])

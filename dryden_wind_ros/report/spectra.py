@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from dryden_wind_ros.gusts.tick_grid import TICK_S
 from dryden_wind_ros.report.chance import chi_squared_range
-from dryden_wind_ros.report.flight import AXES, Air, FloatArray, IntArray
+from dryden_wind_ros.report.flight import AXES, Air, BoolArray, FloatArray, IntArray
 from dryden_wind_ros.report.model_steps import MAX_STEPS, ModelSteps, some
 
 MIN_WINDOW = 512
@@ -99,14 +99,14 @@ class Spectrum:
 
 def spectra(air: Air, steps: ModelSteps) -> list[Spectrum]:
     """Estimate each axis' spectrum; empty for less than half a minute of Dryden gusts."""
-    stretches = [s for s in _stretches(air, steps) if len(s.rows) >= MIN_WINDOW]
+    stretches = [s for s in stretches_of(air, steps.blowing) if len(s.rows) >= MIN_WINDOW]
     if not stretches:
         return []
     return [_spectrum(stretches, steps, axis) for axis in range(3)]
 
 
 @dataclass(frozen=True)
-class _Stretch:
+class Stretch:
     """Even ticks of one run: gust (3, M), the rows that tell of them (M,), how many are filled."""
 
     gust: FloatArray
@@ -114,9 +114,9 @@ class _Stretch:
     filled: int
 
 
-def _stretches(air: Air, steps: ModelSteps) -> list[_Stretch]:
+def stretches_of(air: Air, blowing: BoolArray) -> list[Stretch]:
     """Return stretches of even ticks; gaps of up to 0.5 s are filled."""
-    rows = np.flatnonzero(steps.blowing)
+    rows = np.flatnonzero(blowing)
     if not len(rows):
         return []
     gap, run = np.diff(air.tick[rows]), np.diff(air.run[rows])
@@ -125,15 +125,15 @@ def _stretches(air: Air, steps: ModelSteps) -> list[_Stretch]:
     for part in np.split(rows, np.flatnonzero((gap > MAX_STEPS) | (gap < 1) | (run != 0)) + 1):
         tick = air.tick[part]
         grid = np.arange(tick[0], tick[-1] + 1)
-        found.append(_Stretch(np.array([np.interp(grid, tick, axis) for axis in gust[:, part]]),
+        found.append(Stretch(np.array([np.interp(grid, tick, axis) for axis in gust[:, part]]),
                               part[np.searchsorted(tick, grid)], len(grid) - len(tick)))
     return found
 
 
-def _spectrum(stretches: list[_Stretch], steps: ModelSteps, axis: int) -> Spectrum:
+def _spectrum(stretches: list[Stretch], steps: ModelSteps, axis: int) -> Spectrum:
     rows = np.concatenate([s.rows for s in stretches])
     tau = float(steps.tau[axis, rows].mean())
-    size = _window_size([len(s.rows) for s in stretches], tau)
+    size = window_size([len(s.rows) for s in stretches], tau)
     window = np.hanning(size + 1)[:-1]
     # Which rows each window is of, and how far it lies behind the one before in the same stretch.
     parts: list[IntArray] = []
@@ -149,7 +149,7 @@ def _spectrum(stretches: list[_Stretch], steps: ModelSteps, axis: int) -> Spectr
             parts.append(stretch.rows[start:start + size])
             gust.append(stretch.gust[axis, start:start + size])
     frequency = np.asarray(np.fft.rfftfreq(size, TICK_S), dtype=np.float64)
-    groups = _frequency_groups(frequency)
+    groups = frequency_groups(frequency)
     power = np.abs(np.fft.rfft(np.array(gust) * window, axis=1))**2
     density = 2.0 * TICK_S / float(window @ window)
     measured = density * np.array([power[:, a:b].mean() for a, b in groups])
@@ -172,7 +172,7 @@ def _spectrum(stretches: list[_Stretch], steps: ModelSteps, axis: int) -> Spectr
         _model_curve(steps, axis, curve_frequency))
 
 
-def _window_size(lengths: list[int], tau: float) -> int:
+def window_size(lengths: list[int], tau: float) -> int:
     """Return how many ticks a window is to have: the corner shown, if the stretches allow it."""
     wanted = _BELOW_CORNER * 2.0 * math.pi * tau / TICK_S
     # Half of the ticks or more are in stretches at least as long as this.
@@ -181,7 +181,7 @@ def _window_size(lengths: list[int], tau: float) -> int:
     return int(min(max(wanted, MIN_WINDOW), MAX_WINDOW, there)) // 2 * 2
 
 
-def _frequency_groups(frequency: FloatArray, per_decade: int = 14) -> list[tuple[int, int]]:
+def frequency_groups(frequency: FloatArray, per_decade: int = 14) -> list[tuple[int, int]]:
     """Group neighbouring frequencies into about even steps of their logarithm, without zero."""
     edges = [1]
     while edges[-1] < len(frequency) - 1:

@@ -85,14 +85,11 @@ def strengths(air: Air, steps: ModelSteps) -> tuple[Strength | None, list[Streng
     blowing = steps.blowing
     if not blowing.any():
         return None, []
-    edges = np.array([-math.inf, *HEIGHT_EDGES, math.inf])
-    band = np.searchsorted(edges, np.nan_to_num(air.height), side='right') - 1
-    chosen = [blowing, *(m for b in range(len(edges) - 1)
-                         if (m := blowing & (band == b)).sum() * TICK_S >= 2.0)]
-    weights = np.where(chosen, np.nan_to_num(steps.scale), 0.0)
+    bands = bands_of(air, blowing)
+    weights = np.where([rows for _, _, rows in bands], np.nan_to_num(steps.scale), 0.0)
     squares = _squares_of_covariances(steps, weights)
     found = []
-    for b, rows in enumerate(chosen):
+    for b, (lowest, highest, rows) in enumerate(bands):
         count = int(rows.sum())
         model2 = (steps.scale**2 * steps.variance)[:, rows].mean(axis=1)
         variance = 2.0 * squares[:, b] / count**2
@@ -100,12 +97,22 @@ def strengths(air: Air, steps: ModelSteps) -> tuple[Strength | None, list[Streng
             samples = 2.0 * model2**2 / variance
             least, most = chi_squared_range(samples)
             found.append(Strength(
-                low=float(edges[band[rows].min()]), high=float(edges[band[rows].max() + 1]),
+                low=lowest, high=highest,
                 height=float(air.height[rows].mean()), seconds=count * TICK_S,
                 measured=np.sqrt((air.turbulence[:, rows]**2).mean(axis=1)), model=np.sqrt(model2),
                 aimed=np.sqrt((air.sigma[:, rows]**2).mean(axis=1)),
                 least=np.sqrt(model2 * least), most=np.sqrt(model2 * most), samples=samples))
     return found[0], found[1:]
+
+
+def bands_of(air: Air, blowing: BoolArray) -> list[tuple[float, float, BoolArray]]:
+    """Return lowest and highest height (m) and rows of all that blew, then of each band."""
+    edges = np.array([-math.inf, *HEIGHT_EDGES, math.inf])
+    band = np.searchsorted(edges, np.nan_to_num(air.height), side='right') - 1
+    chosen = [blowing, *(m for b in range(len(edges) - 1)
+                         if (m := blowing & (band == b)).sum() * TICK_S >= 2.0)]
+    return [(float(edges[band[rows].min()]), float(edges[band[rows].max() + 1]), rows)
+            for rows in chosen]
 
 
 def _squares_of_covariances(steps: ModelSteps, weights: FloatArray) -> FloatArray:

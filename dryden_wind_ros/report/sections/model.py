@@ -16,6 +16,9 @@ from dryden_wind_ros.report.plots import Plot
 from dryden_wind_ros.report.sheet import Sheet
 from dryden_wind_ros.report.strength import Strength
 
+_LOW_M = 304.8
+"""Above, strength is not the mean wind's alone."""
+
 
 def strength(sheet: Sheet) -> str | None:
     """Return the gust's strength by height."""
@@ -31,6 +34,13 @@ def spectra(sheet: Sheet) -> str | None:
     filled = sheet.analysis.spectra[0].interpolated
     more = (f' {100 * filled:.1f} % of the ticks were not recorded and are interpolated, which '
             'lowers the right end a little.' if filled > 0.0005 else '')
+    if sheet.analysis.standing:
+        return (
+            '<h3>Spectra</h3><p>Power spectral density by Welch’s method, beside the formula that '
+            'the air aims at: first order along the path through the air, second order across it '
+            '(MIL-F-8785C; a field also by von Karman), averaged over heights and airspeeds flown. '
+            'The band is where 95 % of such estimates of a stationary air lie, dashed their mean.'
+            f'{more}</p>' + row(sheet.figure(plot, 4) for plot in _spectrum_plots(sheet)))
     return (
         '<h3>Spectra</h3><p>Power spectral density by Welch’s method, beside the curve that the '
         'model aims at, 4σ²T / (1 + (2πfT)²) with T = L / V. The band is where 95 % of such '
@@ -62,7 +72,7 @@ def _strength_plot(sheet: Sheet) -> Plot:
     for i, axis in enumerate(AXES):
         # u and v aim at the same: a little apart, both can be seen.
         heights = [band.height + (1 - i) * 0.014 * top for band in bands]
-        if len(single) == 1 and i != 1:
+        if len(single) == 1 and i != 1 and top < _LOW_M:
             (mean, scale), = single
             at = np.linspace(0.0, top, 80)
             curve = [scale * (s.sigma_u if i == 0 else s.sigma_w)
