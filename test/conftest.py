@@ -24,9 +24,10 @@ import pytest
 PROCESSES = 3
 LONGEST = (
     'test_staying_up', 'test_staying_up_long', 'test_staying_up_fleet', 'test_end_to_end',
-    'test_mavlink_bridge', 'test_parameters', 'test_emulator_link', 'test_wind_fleet', 'test_bench',
-    'test_link', 'test_gazebo_wind_node', 'test_wind_top', 'test_launch', 'test_emulator_ekf',
-    'test_emulator', 'test_wind_report_page', 'test_dryden_wind_node')
+    'test_mavlink_bridge', 'test_campaign', 'test_parameters', 'test_emulator_link',
+    'test_wind_fleet', 'test_bench', 'test_link', 'test_gazebo_wind_node', 'test_wind_top',
+    'test_launch', 'test_emulator_ekf', 'test_emulator', 'test_wind_report_page',
+    'test_dryden_wind_node')
 """Files that take longest begin first: no process is left alone with one at the end."""
 
 HOW_TO = 'run scripts/setup.sh, then: source scripts/env.sh'

@@ -267,16 +267,17 @@ def test_a_bad_command_line_says_what_is_wrong(tmp_path, capsys):
 # ---------------------------------------------------------------------- the verdict
 
 
-def made_up(tmp_path, pairs, difference, noise, seed=1):
+def made_up(tmp_path, pairs, difference, noise, seed=1, speeds='5'):
     """Return the verdict of a campaign whose numbers come from a table of random numbers."""
     plan = plans.load(written(
-        tmp_path, f'variants: {{a: , b: {{seed: 1}}}}\nwinds: {{seeds: {{count: {pairs}}}}}\n'))
+        tmp_path, f'variants: {{a: , b: {{seed: 1}}}}\nwinds: {{speed: [{speeds}], '
+        f'seeds: {{count: {pairs}}}}}\n'))
     draw = np.random.default_rng(seed)
-    air = draw.normal(2.0, 0.5, pairs)
+    air, apart = draw.normal(2.0, 0.5, pairs), difference + noise * draw.normal(size=pairs)
     rows = [{'key': one.key, 'variant': one.variant, 'pair': one.pair, 'wind': one.wind.name,
-             'wind_speed': 5.0, 'failed': False, 'failure': '',
+             'seed': one.seed, 'wind_speed': 5.0, 'failed': False, 'failure': '',
              'position_error_rms': air[one.seed - 1] + (
-                 difference + noise * draw.normal() if one.variant == 'b' else 0.0)}
+                 apart[one.seed - 1] if one.variant == 'b' else 0.0)}
             for one in plan.entries]
     found = {one.measure: one for one in verdict(plan, rows).found}
     return found['position_error_rms']
@@ -296,6 +297,14 @@ def test_a_difference_that_cannot_be_told_says_how_many_pairs_would_do(tmp_path)
     assert found.verdict == 'open'
     assert 'cannot be told yet' in found.text
     assert found.more_pairs == 0 or f'about {found.more_pairs} more pairs would do' in found.text
+
+
+def test_the_same_seed_in_many_winds_is_no_further_evidence(tmp_path):
+    """Its draws are the same: four winds say what one says, not four times as much."""
+    one = made_up(tmp_path, 12, 0.1, 0.2)
+    four = made_up(tmp_path, 12, 0.1, 0.2, speeds='2, 4, 6, 8')
+    assert (one.pairs, four.pairs) == (12, 48)
+    assert (four.seeds, four.p, four.low, four.high) == (12, one.p, one.low, one.high)
 
 
 def test_equal_numbers_are_the_same(tmp_path):

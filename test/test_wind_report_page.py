@@ -11,6 +11,10 @@ from support import wait_until
 from support.bags import AirSettings, ekf_winds, fly, write_bag
 from support.browser import Browser, find_browser
 
+from dryden_wind_ros.campaign import plan as plans
+from dryden_wind_ros.campaign.compare import verdict
+from dryden_wind_ros.campaign.flight import identity
+from dryden_wind_ros.campaign.page import render
 from dryden_wind_ros.tools.wind_report import main
 
 pytestmark = pytest.mark.skipif(
@@ -140,3 +144,26 @@ def test_linked_plots_show_the_same_time(pages, browser):
         "document.getElementById('f0-' + name).layout.xaxis.range.map(Math.round).join())")
     assert set(ranges) == {'0,150'}
     assert browser.evaluate("document.querySelectorAll('.modebar').length") == 0  # on a phone
+
+
+def test_the_page_of_a_campaign_shows_every_variant_and_fits(tmp_path, browser):
+    (tmp_path / 'plan.yaml').write_text(
+        'variants: {a: , b: {seed: 1}, c: {seed: 2}}\nwinds: {speed: [3, 6], seeds: {count: 6}}\n'
+        'limits: [{measure: tilt_max, most: 20}]\n')
+    plan = plans.load(tmp_path / 'plan.yaml')
+    rows = [{**identity(one), 'failed': one.index == 5, 'failure': '<crash>' * (one.index == 5),
+             'tilt_max': 20.0 + one.seed + 9.0 * (one.variant == 'b'),
+             'position_error_max': 1.0 + one.index / 100.0} for one in plan.entries]
+    page = tmp_path / 'index.html'
+    page.write_text(render(plan, rows, verdict(plan, rows), 'wind_campaign plan.yaml --only'))
+    browser.show(400, dark=False)
+    load(browser, page)
+    assert browser.complaints == []
+    assert browser.evaluate('document.documentElement.scrollWidth') <= 400
+    assert browser.evaluate("""[...document.querySelectorAll('.plot')].map(
+        (div) => div.querySelectorAll('.boxlayer .trace, .scatterlayer .trace').length)
+        """) == [3, 3, 3, 3]
+    shown = browser.evaluate('document.body.innerText')
+    assert 'tilt_max: worse: +9 deg' in shown
+    assert '<crash>' in shown
+    assert f'wind_campaign plan.yaml --only {plan.entries[5].key}' in shown

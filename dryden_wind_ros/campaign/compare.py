@@ -1,10 +1,12 @@
 """The verdict: each variant against the baseline, flight by flight in the same air.
 
-For each measure the differences of the pairs (same wind, same seed) have a median with an interval
-of 95 % (bootstrap), and Wilcoxon's signed-rank test says how likely such differences are by chance;
-a failure is a yes or no, so the pairs that differ are counted (sign test, exact). All measures of
-all variants are asked at once, so the p-values are corrected for their number (Holm). A difference
-is claimed where the corrected p is below 0.05 and the interval does not hold zero.
+For each measure the pairs (same wind, same seed) have differences. Flights of one seed share their
+draws, also in winds of other speeds, so what is independent is the seed: the differences of a seed
+are averaged. These have a median with an interval of 95 % (bootstrap), and Wilcoxon's signed-rank
+test says how likely such differences are by chance; a failure is a yes or no, so the seeds that
+differ are counted (sign test, exact). All measures of all variants are asked at once, so the
+p-values are corrected for their number (Holm). A difference is claimed where the corrected p is
+below 0.05 and the interval does not hold zero.
 
 References
 ----------
@@ -48,8 +50,10 @@ class Found:
     variant, measure : str
     pairs : int
         Flights of both in the same air that have this measure.
+    seeds : int
+        How many of the pairs are independent.
     baseline, median : float
-        Median of the baseline's flights; of the differences, variant less baseline.
+        Median of the baseline's flights; of the differences, variant less baseline, a seed.
     low, high : float
         Interval of 95 % of the latter.
     better, worse : int
@@ -69,6 +73,7 @@ class Found:
     variant: str
     measure: str
     pairs: int
+    seeds: int
     baseline: float
     median: float
     low: float
@@ -182,14 +187,17 @@ def _measure(variant: str, measure: str, base: Sequence[Row], other: Sequence[Ro
     apart = (b - a)[have]
     # Rounding is no difference
     apart[np.abs(apart) <= 1e-9 * np.maximum(np.abs(a[have]), np.abs(b[have]))] = 0.0
-    scatter = _scatter([row for row, one in zip(base, have, strict=True) if one], a[have])
-    low, high = _interval(apart)
+    flown = [row for row, one in zip(base, have, strict=True) if one]
+    scatter = _scatter(flown, a[have])
+    units = _by_seed(flown, apart)
+    low, high = _interval(units)
     p = math.nan
-    if np.count_nonzero(apart) > 0:
-        p = float(stats.wilcoxon(apart, zero_method='pratt').pvalue)
+    if np.count_nonzero(units) > 0:
+        p = float(stats.wilcoxon(units, zero_method='pratt').pvalue)
     return Found(
-        variant, measure, len(apart), float(np.median(a[have])) if len(apart) else math.nan,
-        float(np.median(apart)) if len(apart) else math.nan, low, high,
+        variant, measure, len(apart), len(units),
+        float(np.median(a[have])) if len(apart) else math.nan,
+        float(np.median(units)) if len(units) else math.nan, low, high,
         int((apart < 0.0).sum()), int((apart > 0.0).sum()), p, scatter)
 
 
@@ -197,14 +205,25 @@ def _failures(variant: str, base: Sequence[Row], other: Sequence[Row]) -> Found:
     a = np.array([bool(row['failed']) for row in base], dtype=float)
     b = np.array([bool(row['failed']) for row in other], dtype=float)
     apart = b - a
-    better, worse = int((apart < 0.0).sum()), int((apart > 0.0).sum())
+    units = _by_seed(base, apart)
+    less, more = int((units < 0.0).sum()), int((units > 0.0).sum())
     p = math.nan
-    if better + worse:
-        p = float(stats.binomtest(worse, better + worse).pvalue)
-    mean = float(apart.mean()) if len(apart) else math.nan
-    low, high = _interval(apart, np.mean)
-    return Found(variant, 'failed', len(apart), float(a.mean()) if len(a) else math.nan, mean, low,
-                 high, better, worse, p, math.nan)
+    if less + more:
+        p = float(stats.binomtest(more, less + more).pvalue)
+    better, worse = int((apart < 0.0).sum()), int((apart > 0.0).sum())
+    mean = float(units.mean()) if len(units) else math.nan
+    low, high = _interval(units, np.mean)
+    return Found(variant, 'failed', len(apart), len(units),
+                 float(a.mean()) if len(a) else math.nan, mean, low, high,
+                 better, worse, p, math.nan)
+
+
+def _by_seed(rows: Sequence[Row], apart: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean difference of each seed."""
+    groups: dict[Any, list[float]] = {}
+    for row, one in zip(rows, apart, strict=True):
+        groups.setdefault(row['seed'], []).append(float(one))
+    return np.array([sum(group) / len(group) for group in groups.values()])
 
 
 def _interval(apart: NDArray[np.float64], of: Any = np.median) -> tuple[float, float]:
@@ -272,10 +291,11 @@ def _more_pairs(one: Found) -> int:
     error = (one.high - one.low) / (2.0 * 1.96)
     if not math.isfinite(error) or one.median == 0.0:
         return 0
-    needed = one.pairs * (_POWER * error / abs(one.median))**2
+    needed = one.seeds * (_POWER * error / abs(one.median))**2
     # What the test needs before it can say anything, corrected for a dozen questions
-    needed = max(needed, one.pairs + 1.0, 9.0)
-    return math.ceil(needed) - one.pairs if needed - one.pairs <= MOST_PAIRS else 0
+    needed = max(needed, one.seeds + 1.0, 10.0)
+    more = math.ceil((needed - one.seeds) * one.pairs / one.seeds)
+    return more if more <= MOST_PAIRS else 0
 
 
 def _judge(limit: Limit, rows: Sequence[Row]) -> Judged:

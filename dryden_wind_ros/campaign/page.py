@@ -83,9 +83,10 @@ def _verdict(plan: Plan, found: Verdict) -> str:
                 f'; about {min(more)} more pairs would do for the clearest' if more else '')
         lines.append(f'<li><strong>{html.escape(name)}</strong>: {html.escape(words)}</li>')
     return made + f'<ul>{"".join(lines)}</ul>' + (
-        '<p class="muted">Each against the baseline, in the same air (wind and seed). A difference '
-        'is claimed where Wilcoxon’s signed-rank test, corrected for the number of questions '
-        '(Holm), has p below 0.05 and the interval of 95 % (bootstrap) does not hold zero.</p>')
+        '<p class="muted">Each against the baseline, in the same air (wind and seed; the '
+        'differences of a seed are averaged). A difference is claimed where Wilcoxon’s '
+        'signed-rank test, corrected for the number of questions (Holm), has p below 0.05 and the '
+        'interval of 95 % (bootstrap) does not hold zero.</p>')
 
 
 def _limits(found: Verdict) -> str:
