@@ -1,20 +1,25 @@
 """Many vehicles in one process, each as if alone."""
 
+import itertools
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 from std_srvs.srv import Trigger
 from support import free_port, wait_until
 from support.processes import Program
+from support.vehicle import Probe
 
 from dryden_wind_interfaces.msg import WindState
 from dryden_wind_ros.gusts.field import TurbulenceField
@@ -33,7 +38,10 @@ class Fleet:
             first = free_port()
         self.programs = [Program(
             folder / 'vehicles.log', 'dryden_wind_ros.emulator.main', '--count', str(count),
-            '--connection', f'tcp:127.0.0.1:{first}', '--speedup', '2')]
+            '--connection', f'tcp:127.0.0.1:{first}',
+            '--connection', f'tcp:127.0.0.1:{first + 5}', '--flight', 'hover', '--speedup', '2')]
+        #: Ports for a client of the test's own.
+        self.probe_ports = [first + 5 + 10 * i for i in range(count)]
         self.file = folder / 'fleet.yaml'
         self.file.write_text('\n'.join(
             f'- {{name: v{i}, connection: "tcp:127.0.0.1:{first + 10 * i}"}}'
@@ -42,7 +50,8 @@ class Fleet:
         self.heard = {i: [] for i in range(count)}
         for i in range(count):
             self.user.create_subscription(
-                WindState, f'/v{i}/wind/state', self.heard[i].append, common.STREAM_QOS)
+                WindState, f'/v{i}/wind/state', self.heard[i].append,
+                QoSProfile(depth=2000, reliability=ReliabilityPolicy.RELIABLE))
         self.clock_pub = self.user.create_publisher(Clock, '/clock', common.STREAM_QOS)
         self.executor = SingleThreadedExecutor()
         self.executor.add_node(self.user)
@@ -287,3 +296,32 @@ def test_a_fleet_in_a_field_has_one_seed_frame_and_time_and_each_meets_the_air_o
     one, other = fleet.newest()
     assert abs(one.air_time - other.air_time) < 2.0  # of one time, though each has its own clock
     assert one.time_offset == 0.0 or other.time_offset == 0.0
+
+
+def test_a_restarted_vehicle_and_one_without_gps_go_on_in_the_air_of_their_places(make_fleet):
+    """Neither a restart nor a lost GPS changes anything in the air, theirs or the others'."""
+    fleet = make_fleet(2, 'gusts:=field', 'field.modes:=512', 'origin:="-35.363262,149.165237,584"')
+    fleet.until(lambda: all(states and states[-1].position_is_true and states[-1].height > 2.0
+                            for states in fleet.heard.values()), 90, 'both vehicles in flight')
+    lost, restarted = (Probe(SimpleNamespace(probe_port=port)) for port in fleet.probe_ports)
+    with lost, restarted:
+        lost.set('SIM_GPS1_ENABLE', 0.0)
+        force = 20190226.0  # a vehicle in flight does not restart without it
+        restarted.command(mavlink.MAV_CMD_PREFLIGHT_REBOOT_SHUTDOWN, 1.0, 0.0, 0.0, 0.0, 0.0, force)
+    first, second = len(fleet.heard[0]), len(fleet.heard[1])
+    before = fleet.heard[1][-1].t
+    fleet.until(lambda: any(state.t < before for state in fleet.heard[1][second:])
+                and len(fleet.heard[0]) > first + 300 and len(fleet.heard[1]) > second + 100, 60,
+                'the second vehicle to have begun anew, and 15 s of the first without GPS')
+    field = TurbulenceField(3, modes=512)
+    for states in fleet.heard.values():
+        for state in states[-40::10]:
+            assert state.position_is_true
+            assert state.drift.x == pytest.approx(8.0 * state.air_time, abs=1e-6)
+            place = (state.position.x, state.position.y, state.position.z)
+            again = field.gust([place], 0.0, (8.0, 0.0, 0.0), drift=(
+                state.drift.x, state.drift.y, state.drift.z), age=state.age)[0]
+            assert gust(state) == pytest.approx(tuple(again), abs=3e-5)
+    air_times = [state.air_time for state in fleet.heard[0]]
+    assert all(0.0 < b - a < 0.5 for a, b in itertools.pairwise(air_times[10:]))
+    assert abs(fleet.heard[0][-1].air_time - fleet.heard[1][-1].air_time) < 2.0
