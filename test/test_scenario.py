@@ -5,10 +5,13 @@ import textwrap
 
 import pytest
 
+from dryden_wind_ros.gusts.air import SeededAir
+from dryden_wind_ros.gusts.air_settings import AirSettings
 from dryden_wind_ros.gusts.conditions import MeanWind, Moment
 from dryden_wind_ros.gusts.record_csv import ScenarioError
 from dryden_wind_ros.gusts.scenario import ScenarioGusts
 from dryden_wind_ros.gusts.scenario_file import load
+from dryden_wind_ros.gusts.tick_grid import TICK_NS
 
 PARAMETERS = MeanWind.of(6.0, 270.0, 0.5)
 
@@ -223,3 +226,26 @@ def test_what_is_no_file_is_refused(tmp_path):
     (tmp_path / 'binary.yaml').write_bytes(b'\xa3\x95\x80\x80')
     with pytest.raises(ScenarioError, match='this is not text'):
         load(tmp_path / 'binary.yaml')
+
+
+@pytest.mark.parametrize('kind', [
+    {'gusts': 'off'}, {'gusts': 'field'}, {'method': 'euler'}, {'model': 'mil_f_8785c'},
+    {'model': 'mil_hdbk_1797b'}])
+def test_any_turbulence_blows_on_the_wind_of_a_scenario(tmp_path, kind):
+    scenario = load(write(tmp_path, """\
+        wind: {speed: 5, from: 200}
+        profile: {power: {exponent: 0.2}}
+        gusts: [{at: 1, shape: ramp, amplitude: 4, duration: 0.5, direction: azimuth, azimuth: 90}]
+        """))
+    air = SeededAir(AirSettings(**kind))
+    air.follow_mean_wind(scenario.mean_wind(air.settings.mean))
+    air.add_gust(ScenarioGusts(scenario))
+    for k in range(60):
+        air.odometry((k - 1) * TICK_NS, (0.0, 0.0, 40.0), (0.0, 0.0, 0.0))
+        tick = air.advance(k * TICK_NS).tick
+    assert tick.mean[:2] == pytest.approx((5.0 * 4.0**0.2, 200.0))
+    assert tick.discrete_enu == pytest.approx((-4.0, 0.0, 0.0), abs=1e-9)
+    assert (tick.gust_enu == pytest.approx(tick.discrete_enu)) == (kind == {'gusts': 'off'})
+    # sigma_w = 0.1 W20: of the standards, with the wind that the profile has at 20 ft.
+    if 'model' in kind or kind == {'gusts': 'field'}:
+        assert air.scales(40.0).sigma_w == pytest.approx(0.1 * 5.0 * 0.6096**0.2)
