@@ -148,7 +148,7 @@ def test_linked_plots_show_the_same_time(pages, browser):
 
 def test_the_page_of_a_campaign_shows_every_variant_and_fits(tmp_path, browser):
     (tmp_path / 'plan.yaml').write_text(
-        'variants: {a: , b: {seed: 1}, c: {seed: 2}}\nwinds: {speed: [3, 6], seeds: {count: 6}}\n'
+        'variants: {a: , b: {seed: 1}, c: {seed: 2}}\nwinds: {speed: [3, 6], seeds: {count: 15}}\n'
         'limits: [{measure: tilt_max, most: 20}]\n')
     plan = plans.load(tmp_path / 'plan.yaml')
     rows = [{**identity(one), 'failed': one.index == 5, 'failure': '<crash>' * (one.index == 5),
