@@ -16,6 +16,8 @@ from dryden_wind_ros.gusts.flown_wind import FlownWind
 from .phase import WindPhaseMonitor
 from .state import EkfWindState
 
+_TAKEN = frozenset(('PARAM_VALUE', 'GLOBAL_POSITION_INT', 'SYSTEM_TIME'))
+
 
 class TelemetryFollower:
     """Follows EKF3's wind and the wind flown through the messages of a log.
@@ -60,6 +62,8 @@ class TelemetryFollower:
                 self.flown = FlownWind()
             self._restarts, self._system = monitor.restarts, monitor.system
             self._height = math.nan
+        if kind not in _TAKEN:
+            return state
         source = getattr(message, 'get_srcSystem', None)
         if source is not None and (source() != monitor.system or message.get_srcComponent() != 1):
             return state

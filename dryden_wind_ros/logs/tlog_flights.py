@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from dryden_wind_ros.logs.times import sort_out
 from dryden_wind_ros.logs.tlog import MESSAGES, Heard, Progress, Source, Telemetry, in_order
 
 _TIMED = ('SYSTEM_TIME', 'ATTITUDE', 'GLOBAL_POSITION_INT', 'LOCAL_POSITION_NED')
+_CLOCKS = ('SYSTEM_TIME', 'ATTITUDE', 'GLOBAL_POSITION_INT')  # until read, the newest one counts
+_RATE = 0.1  # s, what is oftener than this is not evaluated oftener
 _BLOCK = 20_000
 
 
@@ -140,15 +143,44 @@ class Vehicle:
         place = np.maximum(np.searchsorted(self._rows, rows, side='right') - 1, 0)
         return self._t[place], self._flight[place]
 
-    def messages(self) -> Iterator[tuple[int, int, Any]]:
-        """Yield (row, flight, message) of what `TelemetryFollower` takes, in order of the log."""
+    def messages(self, *, thin: bool = False) -> Iterator[tuple[int, int, Any]]:
+        """Yield (row, flight, message) of what `TelemetryFollower` takes, in order of the log.
+
+        Parameters
+        ----------
+        thin : bool
+            Leave out what a newer message of the same type replaces before anything looks at it.
+        """
+        heard = [*self._thinned()] if thin else [*self.heard.values()]
         begins = self._rows[np.flatnonzero(np.diff(self._flight)) + 1].tolist()
         number = 0
-        for row, message in in_order([*self.heard.values(), *self._orders], _BLOCK):
+        for row, message in in_order([*heard, *self._orders], _BLOCK):
             while number < len(begins) and row >= begins[number]:
                 number += 1
             if row not in self.bad:
                 yield row, number, message
+
+    def _thinned(self) -> Iterator[Heard]:
+        local = 'LOCAL_POSITION_NED' in self.heard
+        # Speed and height begin their times when they pass a threshold: all of these are kept.
+        clocks = [name for name in _CLOCKS if local or name != 'GLOBAL_POSITION_INT']
+        readers = np.sort(np.concatenate(
+            [one.rows for name, one in self.heard.items() if name not in _TIMED]
+            + [one.rows for one in self._orders] + [np.empty(0, dtype=np.int64)]))
+        bad = np.array(sorted(self.bad), dtype=np.int64)
+        for name, one in self.heard.items():
+            if name not in clocks or not len(one.rows):
+                yield one
+                continue
+            usable = ~np.isin(one.rows, bad)
+            if name == 'ATTITUDE':
+                usable &= np.isfinite(one.fields['yaw'])
+            rows, fields = one.rows[usable], one.fields[usable]
+            between = np.searchsorted(readers, rows)
+            span = np.floor(fields['time_boot_ms'] * (1e-3 / _RATE))
+            keep = np.ones(len(rows), dtype=bool)
+            keep[:-1] = (np.diff(between) != 0) | (np.diff(span) != 0.0)
+            yield replace(one, rows=rows[keep], fields=fields[keep])
 
     @property
     def last_row(self) -> int:
@@ -209,7 +241,7 @@ def _ekf(vehicle: Vehicle, progress: Progress) -> dict[int, WindLog]:
     phases: dict[int, list[WindPhase]] = {}
     notes: dict[int, tuple[str, ...]] = {}
     before = 0
-    for row, number, message in vehicle.messages():
+    for row, number, message in vehicle.messages(thin=True):
         if number != before:
             before = number
             follower.flown.restart()
