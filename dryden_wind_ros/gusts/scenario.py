@@ -156,11 +156,13 @@ class Scenario:
                 wind += (f', smoothed with {self.smoothing:g} s: of the turbulence, what is slower '
                          'is left out')
         else:
-            wind = f'{len(self.changes)} changes of the wind'
+            count = len(self.changes)
+            wind = f'{count} change{"s" * (count != 1)} of the wind'
             if self.profile is not None:
                 wind += ', a profile by height'
         clock = f', times counted from {self.clock.value}'
-        return f'scenario {self.name}: {wind}, {len(self.gusts)} discrete gusts{clock}'
+        count = len(self.gusts)
+        return f'scenario {self.name}: {wind}, {count} discrete gust{"s" * (count != 1)}{clock}'
 
 
 class ScenarioGusts:
