@@ -82,6 +82,8 @@ class Fleet:
     def close(self):
         for program in reversed(self.programs):
             program.kill()
+        self.executor.remove_node(self.user)
+        self.executor.shutdown()
         self.user.destroy_node()
 
 
