@@ -99,6 +99,9 @@ def _watched(script: subprocess.Popen[bytes], vehicle: subprocess.Popen[bytes],
     """Wait for the script to end; return why the flight failed, or ''."""
     while script.poll() is None:
         if vehicle.poll() is not None:
+            # Both have the same limit: whoever meets it first, it is the flight's.
+            if vehicle.returncode == keeper.TIME_UP:
+                return f'time limit (wall, {entry.wall_limit:g} s)'
             return f'the vehicle ended with {vehicle.returncode}'
         if recorder.time > entry.sim_limit:
             return 'time limit (sim)'
