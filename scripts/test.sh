@@ -20,9 +20,6 @@ if ((${#complaints[@]})); then
 fi
 
 # Most tests wait for something: three at a time keep two cores busy.
-# What fails is run once more and listed as rerun: a machine that stands still for a second is no fault.
-again=()
-if python -c 'import pytest_rerunfailures' 2>/dev/null; then again=(--reruns 1); fi
 echo '== pytest, in three processes'
-python -m pytest --numprocesses 3 --dist loadfile "${again[@]}" --no-loadscope-reorder "$@"
+python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder "$@"
 ((${#complaints[@]} == 0))
