@@ -85,6 +85,18 @@ def when_told(action: Callable[[], object]) -> None:
     action()
 
 
+def tell() -> None:
+    """End the program as a signal would, for a reason of its own."""
+    with _lock:
+        _told.set()
+        actions = _actions[:]
+        _actions.clear()
+    for action in actions:
+        # What it wakes may have ended just now, for a reason of its own
+        with contextlib.suppress(Exception):
+            action()
+
+
 def leave_alone() -> None:
     """Ignore the signals: the program ends already.
 
@@ -100,13 +112,5 @@ def _hear(ours: socket.socket, wakeup: socket.socket) -> None:
     with ours, wakeup:  # kept open as long as this thread lives
         while numbers := ours.recv(16):
             # Other signals that have a Python handler come here too
-            if not any(number in numbers for number in SIGNALS):
-                continue
-            with _lock:
-                _told.set()
-                actions = _actions[:]
-                _actions.clear()
-            for action in actions:
-                # What it wakes may have ended just now, for a reason of its own
-                with contextlib.suppress(Exception):
-                    action()
+            if any(number in numbers for number in SIGNALS):
+                tell()

@@ -268,10 +268,12 @@ def full_disk(room, module, *arguments):
 
 
 def test_disk_full_at_the_end_of_a_demo(tmp_path):
-    # Room for logs and for what was found, not for the picture (100 kB).
-    demo = full_disk(40_000, 'dryden_wind_ros.tools.demo', '--seconds', 3, '--speedup', 20,
+    # Room for logs and for what was found, not for the record of 400 ticks (280 kB) nor for the
+    # picture (100 kB).
+    demo = full_disk(40_000, 'dryden_wind_ros.tools.demo', '--seconds', 20, '--speedup', 20,
                      '--output', tmp_path / 'pictures')
     assert demo.returncode == 1
+    assert 'Nothing more is recorded' in demo.stdout
     assert 'cannot write the picture' in demo.stdout
     assert 'File too large' in demo.stdout
     assert 'Traceback' not in demo.stdout + demo.stderr

@@ -15,10 +15,10 @@ from support.served import AS_THE_USER_LEFT_IT, FLYING, USERS, environment, file
 from support.vehicle import Emulator, Probe, Process
 
 from dryden_wind_ros.sitl.connection import parse_connection
-from dryden_wind_ros.sitl.parameters import Phase
+from dryden_wind_ros.sitl.parameters import Phase, WindParameters
 from dryden_wind_ros.sitl.patience import Patience
 from dryden_wind_ros.sitl.sim_wind import Wind
-from dryden_wind_ros.sitl.state_file import StateFile, vehicle_key
+from dryden_wind_ros.sitl.state_file import WIND_NAMES, StateFile, vehicle_key
 from dryden_wind_ros.sitl.wind_watch import WindWatch
 
 #: Somebody else's plane.
@@ -95,6 +95,35 @@ def test_who_changes_the_wind_while_the_link_is_down_has_not_changed_the_vehicle
         relay.restore()
         is_written(probe, SPD=8.0)
         assert dict(one.status.found) == pytest.approx(USERS)
+
+
+def test_a_wind_is_noted_on_disk_before_it_goes_out(tmp_path):
+    """A bridge that is killed as it sends must know its own wind again."""
+    vehicle, answers, noted = {**USERS, 'SIM_WIND_T_ALT': 60.0}, [], []
+
+    def send(*messages):
+        seen = StateFile(tmp_path, 'vehicle', '')
+        seen.holder()
+        for message in messages:
+            name = str(message.param_id).rstrip('\0')
+            if message.get_type() == 'PARAM_SET':
+                if name in WIND_NAMES:
+                    noted.append((name, seen.was_sent(name, message.param_value)))
+                vehicle[name] = message.param_value
+            answers.append(mavlink.MAVLink_param_value_message(
+                name.encode(), vehicle.get(name, 0.0), mavlink.MAV_PARAM_TYPE_REAL32, 1, 0))
+        return True
+
+    parameters = WindParameters(send, lambda event: None)
+    parameters.vehicle(1, 1, StateFile(tmp_path, 'vehicle', 'here'), 'here')
+    for tick in range(1, 100):
+        parameters.set_wind(Wind(tick / 8, tick, tick % 7, 0.0))
+        parameters.poll(tick / 20, tick / 20, tick / 20)
+        while answers:
+            parameters.on_message(answers.pop(0), tick / 20)
+    assert vehicle['SIM_WIND_SPD'] == 99 / 8
+    assert len(noted) > 200
+    assert all(known for _, known in noted)
 
 
 # -- two bridges

@@ -7,8 +7,10 @@ then lose the last second and nothing else. The index and ``metadata.yaml`` are 
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -113,7 +115,17 @@ class BagWriter:
     Raises
     ------
     RecordingError
-        The folder exists or cannot be made, or rosbags is not installed.
+        The folder exists or cannot be made, or rosbags is not installed. Afterwards, of `write`,
+        `flush` and `close`: the disk is full or gone. What was whole on disk stays, as after a
+        kill; nothing more is recorded.
+
+    Attributes
+    ----------
+    path : Path
+    counts : dict of str to int
+        Messages by topic.
+    failed : str
+        Why nothing more is recorded, '' as long as it is.
     """
 
     def __init__(self, path: Path, definitions: Path) -> None:
@@ -140,7 +152,10 @@ class BagWriter:
         self._connections: dict[str, Any] = {}
         self.path = path
         self.counts: dict[str, int] = {}
+        self.failed = ''
         self._waiting = 0
+        #: Bytes on disk that make a bag.
+        self._whole = 0
 
     def add(self, name: str, topic: Topic) -> None:
         """Add a topic with its absolute name."""
@@ -150,17 +165,37 @@ class BagWriter:
 
     def write(self, name: str, stamp_ns: int, data: bytes) -> None:
         """Write one message as it came over the wire (CDR)."""
-        self._writer.write(self._connections[name], stamp_ns, data)
-        self.counts[name] += 1
-        self._waiting += 1
+        if not self.failed:
+            with self._telling():
+                self._writer.write(self._connections[name], stamp_ns, data)
+            self.counts[name] += 1
+            self._waiting += 1
 
     def flush(self) -> None:
         """Put what was written so far on disk, so that it outlives this process."""
-        storage: Any = self._writer.storage
-        if self._waiting:
-            storage.close_chunk()
-            self._waiting = 0
-        storage.bio.flush()
+        if not self.failed:
+            storage: Any = self._writer.storage
+            with self._telling():
+                if self._waiting:
+                    storage.close_chunk()
+                    self._waiting = 0
+                storage.bio.flush()
+            self._whole = storage.bio.tell()
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Raise what the disk says as RecordingError, and leave a bag of what is whole."""
+        try:
+            yield
+        except OSError as error:
+            storage: Any = self._writer.storage
+            with contextlib.suppress(OSError):
+                storage.bio.close()  # what is left in its buffer has no room
+            with contextlib.suppress(OSError):
+                os.truncate(storage.path, self._whole)
+            self.failed = (f'{storage.path}: {error.strerror}. Nothing more is recorded; what was '
+                           f'on disk before is kept ({self._whole / 1e6:.1f} MB)')
+            raise RecordingError(self.failed) from error
 
     @property
     def size(self) -> int:
@@ -169,7 +204,10 @@ class BagWriter:
 
     def close(self) -> None:
         """End the bag with its index and metadata.yaml."""
-        self._writer.close()
+        if not self.failed:
+            self.flush()
+            with self._telling():
+                self._writer.close()
 
 
 def _qos(topic: Topic) -> Any:

@@ -2,15 +2,17 @@
 
 The same topics, names and QoS as record:=true of the launch files takes. A bag is never written
 over, and one whose recorder was killed is whole up to the last second. Read it with wind_report, or
-play it with ros2 bag play (after a kill: ros2 bag reindex BAG first).
+play it with ros2 bag play (after a kill: ros2 bag reindex BAG first). Where the disk is full it ends
+with exit code 1, and what was on disk stays whole.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -20,6 +22,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
+from dryden_wind_ros import ending
 from dryden_wind_ros.logs.bag import interfaces_folder
 from dryden_wind_ros.logs.recording import (
     DEPTH,
@@ -99,10 +102,20 @@ class WindRecordNode(Node):
             else DurabilityPolicy.VOLATILE), raw=True)
 
     def _take(self, name: str, data: bytes) -> None:
-        self.bag.write(name, time.time_ns(), data)
+        with self._ending_on_failure():
+            self.bag.write(name, time.time_ns(), data)
+
+    @contextlib.contextmanager
+    def _ending_on_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except RecordingError as error:
+            self.get_logger().error(str(error))
+            ending.tell()
 
     def _every_second(self) -> None:
-        self.bag.flush()
+        with self._ending_on_failure():
+            self.bag.flush()
         now = time.monotonic()
         if self._line:
             print(f'\r{self.progress()} ', end='', file=sys.stderr, flush=True)
@@ -121,7 +134,8 @@ class WindRecordNode(Node):
 
     def finish(self) -> None:
         """End the bag."""
-        self.bag.close()
+        with self._ending_on_failure():
+            self.bag.close()
         if self._line:
             print(file=sys.stderr)
         path = Path(self.bag.path).absolute()
@@ -129,9 +143,16 @@ class WindRecordNode(Node):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node ``wind_record``."""
-    return common.run(WindRecordNode, args, stop=WindRecordNode.finish,  # type: ignore[arg-type]
-                      rows=PARAMETERS, about=__doc__)
+    """Run the node ``wind_record``; the exit code is 1 if the disk did not take it all."""
+    failed = []
+
+    def finish(node: Node) -> None:
+        assert isinstance(node, WindRecordNode)
+        node.finish()
+        failed.append(node.bag.failed)
+
+    code = common.run(WindRecordNode, args, stop=finish, rows=PARAMETERS, about=__doc__)
+    return code or int(any(failed))
 
 
 if __name__ == '__main__':

@@ -133,8 +133,9 @@ class WindParameters:
         self._notices = Notices('', on_event)
         names = (*WRITTEN, *ONLY_READ)
         self._reader = ParameterReader(names, send, at_once=len(names), sender=sender)
-        self._writer = WindWriter(WRITTEN, self._reader, send, self._notices, on_sent)
         self._owner = WindOwner(self._notices, time_constant, found_in)
+        self._writer = WindWriter(WRITTEN, self._reader, send, self._notices, on_sent,
+                                  self._owner.note_sent)
         self._gust_timeout = gust_timeout
         self._watch = WindWatch(gust_timeout or _SAY_AFTER_S)
         self._patience = Patience(_SILENT_S, _STUCK_S)
@@ -264,8 +265,8 @@ class WindParameters:
                 self._aim(now)
             self._owner.save_again(now)
         if self.writing:
-            if may_write and self._writer.write(now, vehicle_time):
-                self._owner.note_sent(self._writer.in_force)
+            if may_write:
+                self._writer.write(now, vehicle_time)
             self._writer.look(now, last_heard)
         if self.phase is Phase.RESTORING and self._writer.settled:
             self._put_back()

@@ -81,6 +81,9 @@ class WindWriter:
     notices : Notices
     on_sent : callable, optional
         Called with name, value and vehicle time (s or None) of everything that was written.
+    before_sending : callable, optional
+        Called with what the vehicle will have, by name, before any of it is sent: who is killed
+        in between has it noted.
 
     Attributes
     ----------
@@ -92,11 +95,13 @@ class WindWriter:
 
     def __init__(self, names: Iterable[str], reader: ParameterReader, send: Callable[..., bool],
                  notices: Notices,
-                 on_sent: Callable[[str, float, float | None], None] | None = None) -> None:
+                 on_sent: Callable[[str, float, float | None], None] | None = None,
+                 before_sending: Callable[[Mapping[str, float]], None] | None = None) -> None:
         self._reader = reader
         self._send = send
         self._notices = notices
         self._on_sent = on_sent
+        self._before_sending = before_sending
         self._targets = {name: _Target(name) for name in names}
         self._last_write_time: float | None = None
         self._last_write_at = -math.inf
@@ -178,6 +183,9 @@ class WindWriter:
             due.sort(key=lambda target: target.sent_at)
         due = due[:WRITES_AT_ONCE]
         reader = self._reader
+        if self._before_sending is not None:
+            self._before_sending(self.in_force | {
+                target.name: target.wanted for target in due if target.wanted is not None})
         if not self._send(*[mavlink.MAVLink_param_set_message(
                 reader.system, reader.component, target.name.encode(), target.wanted,
                 reader.kinds.get(target.name, mavlink.MAV_PARAM_TYPE_REAL32))

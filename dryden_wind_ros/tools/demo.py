@@ -177,9 +177,8 @@ def _demo(options: argparse.Namespace, console: Console, stack: ExitStack,
         '-m', 'dryden_wind_ros.nodes.mavlink_bridge', '--ros-args', *remap,
         '-p', f'connection:={connection}', '-p', 'publish_clock:=true']))
     _step(console, f'MAVLink bridge to {connection} and wind node, in namespace {NAMESPACE}')
+    # Not among the children: a flight without its record is a flight.
     bag, recorder = _record(options.output, logs, stack)
-    if recorder is not None:
-        children.append(recorder)
 
     def wait(condition: Callable[[], object], timeout: float, what: str) -> None:
         deadline = time.monotonic() + timeout
@@ -228,16 +227,20 @@ def _demo(options: argparse.Namespace, console: Console, stack: ExitStack,
     console.print(_table(history, states))
     missed = states[-1].missed_ticks - first.missed_ticks
     console.print(f'{len(history.t)} ticks at speedup {speedup:.1f}, {missed} missed')
+    if recorder is not None:
+        recorder.stop(STOP_S)
+        console.print('the flight as a bag:', Text(str(bag), 'bold'), soft_wrap=True)
+        if recorder.process.returncode:
+            said = recorder.log.read_text(errors='replace').splitlines() or ['it said nothing']
+            why = next((line for line in said if 'Nothing more is recorded' in line), said[-1])
+            console.print(Text.assemble(('not all of it: ', 'yellow'), why), soft_wrap=True)
+    else:
+        console.print('the flight was not recorded: python3 -m pip install rosbags')
+    stack.close()  # nobody needs the flight while the pictures are drawn
     picture = _picture(history, states[-1], options.output)
     console.print('picture of the wind history:', Text(str(picture), 'bold'), soft_wrap=True)
     if recorder is not None:
-        children.remove(recorder)
-        recorder.stop(STOP_S)
-        console.print('the flight as a bag:', Text(str(bag), 'bold'), soft_wrap=True)
         console.print(_report(bag, picture.with_suffix('.html')), soft_wrap=True)
-    else:
-        console.print('the flight was not recorded: python3 -m pip install rosbags')
-
     return 0
 
 
@@ -307,6 +310,7 @@ def _fleet_demo(options: argparse.Namespace, console: Console, stack: ExitStack,
     times, gusts = demo_fleet.gusts_by_time([watch.states for watch in watches])
     console.print()
     console.print(demo_fleet.passing_table(gusts, options.mean_wind, options.gusts == 'field'))
+    stack.close()  # nobody needs the flight while the picture is drawn
     path = options.output / f'formation_{options.gusts}_seed{options.seed}.png'
     try:
         picture = demo_fleet.passing_picture(
