@@ -6,7 +6,7 @@ import math
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support import ekf_flights as flights
 from support.ekf_flights import message
@@ -468,6 +468,10 @@ def check_state(state: EkfWindState, before: WindPhase) -> None:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(step, anything), max_size=120))
+@example([(0, ('STATUSTEXT', {'text': 'Throttle armed'})),  # and then it was no ArduPilot at all
+          (0, ('EKF_STATUS_REPORT', {'flags': 0, 'velocity_variance': 0.0,
+                                     'pos_horiz_variance': 0.0, 'airspeed_variance': 0.0})),
+          (0, ('HEARTBEAT', {'type': 1, 'autopilot': 8, 'base_mode': 81, 'custom_mode': 0}))])
 def test_random_messages_make_no_impossible_transition(heard):
     monitor = WindPhaseMonitor()
     before = monitor.state().phase
