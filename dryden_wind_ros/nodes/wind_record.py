@@ -2,8 +2,8 @@
 
 The same topics, names and QoS as record:=true of the launch files takes. A bag is never written
 over, and one whose recorder was killed is whole up to the last second. Read it with wind_report, or
-play it with ros2 bag play (after a kill: ros2 bag reindex BAG first). Where the disk is full it ends
-with exit code 1, and what was on disk stays whole.
+play it with ros2 bag play (after a kill: ros2 bag reindex BAG first). Where the disk is full it
+ends with exit code 1, and what was on disk stays whole.
 """
 
 from __future__ import annotations
