@@ -114,11 +114,11 @@ def test_requirements_bring_all_that_setup_and_package_xml_need() -> None:
 def test_what_is_imported_is_needed_or_named_as_optional() -> None:
     hard = ({MODULE_OF.get(name, name) for name in setup_list('install_requires')}
             | {key for key in keys() if not key.startswith('python3-')})
-    unknown = {name: path for name, path in imported('dryden_wind_ros', 'launch').items()
+    modules = imported('dryden_wind_ros', 'launch')
+    unknown = {name: path for name, path in modules.items()
                if name not in hard | OPTIONAL_MODULES | WITH_ROSBAGS}
     assert not unknown
-    unused = {key for key in keys() & ROS_PACKAGES
-              if key not in imported('dryden_wind_ros', 'launch')} - {'ros2launch'}
+    unused = (keys() & ROS_PACKAGES) - set(modules) - {'ros2launch'}
     assert not unused, 'in package.xml, but nobody imports it'
 
 

@@ -7,6 +7,7 @@ in Python can be; ``relay`` is ours, with a wind.
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import statistics
@@ -15,6 +16,7 @@ import threading
 import time
 from functools import partial
 
+from dryden_wind_ros import ending
 from dryden_wind_ros.gazebo.json_relay import Relay, RelayLoop
 from dryden_wind_ros.tools.bench_parts.stage import Bench, Process
 from dryden_wind_ros.tools.bench_parts.table import Row, ratio_row, time_text
@@ -132,6 +134,7 @@ def _free_udp_ports(count: int) -> list[int]:
 
 
 if __name__ == '__main__':
+    ending.when_told(partial(os._exit, 0))  # nothing to tidy up, whatever it waits in
     _, kind, *numbers = sys.argv
     if kind == 'physics':
         physics(int(numbers[0]))

@@ -199,7 +199,7 @@ class Bench:
 
     def repeats(self, count: int) -> int:
         """Return how often to measure something that is worth `count` repeats."""
-        return max(4, count // 20) if self.quick else count
+        return max(2, count // 20) if self.quick else count
 
     def seconds(self, seconds: float) -> float:
         """Return how long to measure something that is worth so many seconds."""
