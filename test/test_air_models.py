@@ -210,6 +210,23 @@ def test_two_vehicles_at_one_place_meet_one_air_though_they_booted_apart():
         assert other.gust_enu == pytest.approx(one.gust_enu, abs=2e-5)
 
 
+def test_a_fleet_of_several_processes_has_one_time_also_where_the_field_comes_later():
+    """The first process has flown for 50 s more when the second joins; both in Dryden gusts."""
+    told, following = SharedAir(), SharedAir(follows=True)
+    first = SeededAir(dataclasses.replace(FIELD, gusts='dryden'), told, 0)
+    other = SeededAir(dataclasses.replace(FIELD, gusts='dryden'), following, 1)
+    fly(first, range(1000, 1010))
+    fly(other, range(10))  # before anything was heard of the first
+    following.follow(told.anchor())
+    for air in (first, other):
+        air.configure(FIELD)
+    one, = fly(first, [1010])
+    other_one, = fly(other, [10])
+    # As it takes some time to come here, the common time may have gone on a little.
+    assert other_one.at.offset == pytest.approx(50.0, abs=2.0)
+    assert one.at.offset == 0.0
+
+
 def test_a_restart_of_one_leaves_the_others_air_and_meets_what_it_would_have_met():
     first, second = pair()
     fly(first, range(1, 200))

@@ -105,6 +105,23 @@ def test_until_the_frame_has_its_zero_everything_is_as_without_the_truth():
     assert hear(builder, local(1040, 1.0, 2.0, -3.0)).position == pytest.approx((2.0, 1.0, 3.0))
 
 
+@pytest.mark.parametrize('given', [None, Origin(LAT, LON, ALT)])
+def test_an_altitude_that_is_not_known_yet_is_no_height(given):
+    """Before EKF3 has an origin, GLOBAL_POSITION_INT has no place: latitude, longitude, alt 0."""
+    builder = OdometryBuilder(Frame(given, shared=given is not None))
+    early = hear(builder, attitude(1000), global_position(1000, 0, 0, 0.0, home_alt=0.0), now=1000)
+    if given is None:
+        assert early.position == (0.0, 0.0, 0.0)
+        # Where home is nobody knows.
+        assert hear(builder, ekf_origin(), sim_state(LAT, LON, ALT + 2.0), now=1020) is None
+    else:
+        assert early is None
+    true = hear(builder, global_position(1040, LAT, LON, ALT + 2.0), sim_state(LAT, LON, ALT + 2.0),
+                now=1040)
+    assert true.true
+    assert true.position == pytest.approx((0.0, 0.0, 2.0), abs=1e-3)
+
+
 def test_single_precision_of_mavlink_1_is_better_than_nothing():
     builder = OdometryBuilder()
     hear(builder, attitude(1000), ekf_origin(), global_position(1000, LAT, LON, ALT))

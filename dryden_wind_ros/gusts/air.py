@@ -222,6 +222,9 @@ class SeededAir:
         if settings.air == old.air:
             return False
         self._turbulence = turbulence_of(settings, self._shared, self._rank)
+        if self.grid.tick is not None:
+            self._offset = self._shared.join_again(
+                self._rank, self.grid.tick * TICK_S, self._offset)
         self.restart()
         return True
 
@@ -312,6 +315,7 @@ class SeededAir:
                 now = self._conditions(self._moment(tick, self._odometry_of(tick)))
                 self._turbulence.step(now)
                 self._record(now)
+            self._shared.note(self._rank, step.tick * TICK_S + self._offset)
             return Advanced(self._newest)
         back = step.step is Step.BACK
         if back:

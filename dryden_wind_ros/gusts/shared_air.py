@@ -96,9 +96,10 @@ class SharedAir:
         self._own_clocks = own_clocks
         self._follows = follows
         self._anchors: list[Anchor] = []
-        self._heard_at = 0.0
         self._lock = threading.Lock()
         self._newest: dict[int, float] = {}
+        #: Steady time of the machine at which that was, s.
+        self._newest_at: dict[int, float] = {}
         self._knots: list[_Knot] = []
         self._leader = -1
         self._led_at = 0.0
@@ -121,18 +122,29 @@ class SharedAir:
         with self._lock:
             if self._follows and self._own_clocks and self._anchors:
                 offset = round((self._common_now() - time) / TICK_S) * TICK_S
-                self._newest[rank] = time + offset
+                self.note(rank, time + offset)
                 return offset
             others = [newest for other, newest in self._newest.items() if other != rank]
             if not self._own_clocks or not others:
                 # Alone, or timed by everybody's clock: the air begins with it, also once more.
                 if not others:
                     self._knots.clear()
-                self._newest[rank] = time
+                self.note(rank, time)
                 return 0.0
             offset = round((max(others) - time) / TICK_S) * TICK_S
-            self._newest[rank] = time + offset
+            self.note(rank, time + offset)
             return offset
+
+    def join_again(self, rank: int, time: float, offset: float) -> float:
+        """Return the offset of a vehicle that has flown in other gusts until now.
+
+        It is what it was, except where another process has told the common time since.
+        """
+        return self.join(rank, time) if self._follows and self._anchors else offset
+
+    def note(self, rank: int, time: float) -> None:
+        """Take note of how far a vehicle is, at a common time (s); whatever gusts it has."""
+        self._newest[rank], self._newest_at[rank] = time, monotonic()
 
     def history(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return drift (N, 3) and age (N,) at common times, also of the past and the future."""
@@ -161,11 +173,8 @@ class SharedAir:
             Turnover times a second, in the same way.
         """
         with self._lock:
-            self._newest[rank] = time
-            if time >= max(self._newest.values()):
-                self._heard_at = monotonic()
             knots = self._knots
-            if self._follows and self._anchors:
+            if self._follows and self._anchors and knots:
                 place = bisect_right(knots, time, key=lambda knot: knot.time)
                 return knots[max(place - 1, 0)].at(time)
             if not knots:
@@ -183,11 +192,15 @@ class SharedAir:
             return knots[max(place - 1, 0)].at(time)
 
     def anchor(self) -> Anchor | None:
-        """Return where the air is, for `follow` in another process; None while nobody has begun."""
+        """Return where the air is, for `follow` in another process; None while nobody has begun.
+
+        Without knots where no vehicle flies in a field: the time is common all the same.
+        """
         with self._lock:
-            if not self._newest or not self._knots:
+            if not self._newest:
                 return None
-            return Anchor(max(self._newest.values()), self._heard_at, tuple(
+            rank = max(self._newest, key=self._newest.__getitem__)
+            return Anchor(self._newest[rank], self._newest_at[rank], tuple(
                 (knot.time, *knot.drift, knot.age, *knot.velocity, knot.rate)
                 for knot in self._knots[-_ANCHORED:]))
 
@@ -197,6 +210,8 @@ class SharedAir:
             if self._anchors and anchor.time < self._anchors[-1].time:
                 self._anchors.clear()  # their air began anew
             self._anchors = [*self._anchors[-1:], anchor]
+            if not anchor.knots:
+                return
             self._knots = [_Knot(t, (x, y, z), age, (u, v, w), rate)
                            for t, x, y, z, age, u, v, w, rate in anchor.knots]
 

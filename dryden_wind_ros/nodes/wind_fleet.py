@@ -81,7 +81,7 @@ POLL_S = 0.2
 """How often timers are looked after, s; and services, beside a shared clock."""
 
 FIRST_WITHIN_S = 20.0
-"""How long another part waits for the first one's word about the common air, s."""
+"""How long another part waits for the first one's word about the common air of a field, s."""
 
 SAY_S = 3.0
 """How often the end tells how far it is, s."""
@@ -207,8 +207,8 @@ class WindFleet(Node):
             self._clock_sub = self.create_subscription(
                 ClockMessage, 'clock', lambda message: None, common.CLOCK_QOS,
                 callback_group=common.Polled())
-        #: When the links are served at the latest; before, the first part tells where the air is.
-        self._start_by = time.monotonic() + (FIRST_WITHIN_S if values['part'] else 0.0)
+        #: When the links are served at the latest; a field's first part tells where the air is.
+        self._start_by = time.monotonic() + FIRST_WITHIN_S
         self._running = False
         self._look_at_parts()
 
@@ -252,7 +252,8 @@ class WindFleet(Node):
             self._parts.tell_air(self.air, self.frame)
         else:
             self._follow()
-        if not self._running and (self._parts.hear_air(self.air, self.frame)
+        if not self._running and (self._parts.first or self._applied['gusts'] != 'field'
+                                  or self._parts.hear_air(self.air, self.frame)
                                   or time.monotonic() >= self._start_by):
             self._running = True
             self.loop.start()
@@ -265,15 +266,16 @@ class WindFleet(Node):
         if heard is None:
             return
         settings, by_hand, restart = heard
-        self._following = True
-        try:
-            result = self.set_parameters_atomically(_overrides(
-                {name: value for name, value in settings.items() if name in self._applied
-                 and (name in by_hand or value != self._applied[name])}))
-        finally:
-            self._following = False
-        if not result.successful:
-            self.get_logger().error(f'settings of /wind_fleet were not taken: {result.reason}')
+        news = {name: value for name, value in settings.items() if name in self._applied
+                and (name in by_hand or value != self._applied[name])}
+        if news:
+            self._following = True
+            try:
+                result = self.set_parameters_atomically(_overrides(news))
+            finally:
+                self._following = False
+            if not result.successful:
+                self.get_logger().error(f'settings of /wind_fleet were not taken: {result.reason}')
         if restart:
             self._restart()
 

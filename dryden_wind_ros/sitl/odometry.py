@@ -169,7 +169,9 @@ class OdometryBuilder:
             return None
         if ident == GLOBAL_POSITION_INT:
             up = message.relative_alt / 1000
-            self._home_altitude = (message.alt - message.relative_alt) / 1000
+            if message.lat or message.lon:
+                # Before EKF3 has an origin, `alt` is zero like the place, and tells nothing.
+                self._home_altitude = (message.alt - message.relative_alt) / 1000
             self._global_ms, self._global_up = message.time_boot_ms, up
             if self._knows_truth(message.time_boot_ms):
                 self._compare_heights()
@@ -179,6 +181,8 @@ class OdometryBuilder:
                 self._compare_heights()
                 return None
             if not message.lat and not message.lon:
+                if not math.isnan(self._altitude):
+                    return None  # somewhere in a frame with a place of its own
                 east = north = 0.0
             else:
                 self.frame.place_heard(message.lat, message.lon)
