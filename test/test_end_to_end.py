@@ -184,7 +184,7 @@ def disarm_by_force(port):
 class Steps:
     """Since which tick a chain's air has been stepped tick by tick.
 
-    Over more than ten missed ticks it is not (docs/model.md): such a pause is a new start to forget.
+    Over more than ten missed ticks it is not (docs/model.md): a pause is a new start to forget.
     On a busy machine there are some, and fewer at a lower speedup.
     """
 
