@@ -8,6 +8,7 @@ import gzip
 import io
 import os
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pymavlink import DFReader
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
@@ -34,6 +35,7 @@ from dryden_wind_ros.tools import command_line, ekf_replay, ekf_wind_log, wind_r
 DATA = Path(__file__).parent / 'data' / 'logs'
 BREEZE = AirSettings(mean_speed=8.0, mean_from_deg=270.0, seed=7)
 RECORD = 43  # bytes of a PARM record: head, QNff
+XKV2_BYTES = 3 + 8 + 1 + 12 * 4
 
 
 def notes_of(flight) -> str:
@@ -77,6 +79,12 @@ def places_of(data: bytes, wanted: bytes) -> list[int]:
             found.append(at)
         at = end
     return found
+
+
+def xkv2_of(data: bytes) -> int:
+    """Return the number that stands for XKV2 in a log."""
+    at = next(at for at in places_of(data, b'XKV2') if data[at + 2] == 128)
+    return data[at + 3]
 
 
 # -- dataflash logs --------------------------------------------------------------------------------
@@ -139,8 +147,8 @@ def test_a_wrong_time_is_left_out_and_counted(plane_bin, plane, tmp_path, record
     assert '1 record with a time that those around them do not support left out' in notes_of(flight)
 
 
-def damaged(data: bytes, kind: str, draw: random.Random, share: float) -> bytes:
-    """Return a log with a share of it damaged in one of several ways."""
+def damaged(data: bytes, kind: str, draw: random.Random, share: float) -> tuple[bytes, int]:
+    """Return a log with a share of it damaged in one of several ways; how many XKV2 are gone."""
     out = bytearray(data)
     size = int(share * len(out))
     at = draw.randrange(20_000, len(out) - size)  # the formats stay
@@ -166,15 +174,20 @@ def damaged(data: bytes, kind: str, draw: random.Random, share: float) -> bytes:
                                                        strict=True)]
         draw.shuffle(parts)
         out[chosen[0]:places[begin + 300]] = b''.join(parts)
-    return bytes(out)
+    begin = len(data) - size if kind == 'cut' else at
+    number = xkv2_of(data)
+    gone = sum(data[place + 2] == number and begin < place + XKV2_BYTES and place < begin + size
+               for place in places_of(data, b''))
+    return bytes(out), gone
 
 
 @settings(deadline=None, max_examples=14,
           suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(kind=st.sampled_from(['zeros', 'random', 'missing', 'cut', 'flips', 'times', 'shuffled']),
        seed=st.integers(0, 10**6), share=st.floats(0.001, 0.3))
+@example(kind='zeros', seed=336, share=0.25)  # a quarter of the bytes, a third of the records
 def test_damage_of_any_kind_leaves_the_rest_and_is_said(real_bin, tmp_path, kind, seed, share):
-    data = damaged(real_bin.read_bytes(), kind, random.Random(seed), share)
+    data, gone = damaged(real_bin.read_bytes(), kind, random.Random(seed), share)
     (tmp_path / 'f.BIN').write_bytes(data)
     whole = real_flight(real_bin)
 
@@ -188,8 +201,8 @@ def test_damage_of_any_kind_leaves_the_rest_and_is_said(real_bin, tmp_path, kind
     if kind in ('times', 'flips', 'shuffled'):
         assert len(flight.ekf) > 0.9 * len(whole.ekf)
     else:
-        # These records do not lie evenly in the file: a share of the bytes may hold more of them.
-        assert len(flight.ekf) > (1.0 - 1.8 * share) * len(whole.ekf) - 8
+        # What is left is read; random bytes may happen to look like a record, and hide the next.
+        assert 0 <= len(whole.ekf) - gone - len(flight.ekf) <= 1
     if kind in ('zeros', 'random'):
         assert 'are no records and were passed over' in notes_of(flight)
 
@@ -561,7 +574,7 @@ def test_a_reader_that_leaves_ends_a_program_in_silence(tmp_path):
          f'{flights.tlog_path("plane_tas")} | head -1; echo ${{PIPESTATUS[0]}}'],
         capture_output=True, text=True, timeout=60, check=True)
 
-    assert done.stderr == ''
+    assert re.sub(r'(reading .*|replaying): \d+%\n', '', done.stderr) == ''  # on a slow machine
     assert done.stdout.splitlines() == ['t_boot_s,phase,wind_n,wind_e,settled',
                                         str(command_line.READER_LEFT)]
 

@@ -30,7 +30,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .parameters import PARAMETERS, EkfParameters, text_of
-from .rules import INIT_TIME, RELEARN_MAX, RELEARN_MIN, SOURCE_TIMEOUT, WindRules
+from .rules import (
+    EVALUATE_EVERY,
+    INIT_TIME,
+    RELEARN_MAX,
+    RELEARN_MIN,
+    SOURCE_TIMEOUT,
+    WindRules,
+)
 from .state import (
     ALLOWED_TRANSITIONS,
     ARDUPILOT,
@@ -276,7 +283,7 @@ class WindPhaseMonitor:
     def _on_system_time(self, message: Any) -> None:
         self._vehicle.on_system_time(message)
         self._notice_restart()
-        if self._vehicle.t - self._rules.evaluated_t >= 0.09:  # else a report has just done it
+        if self._vehicle.t - self._rules.evaluated_t >= EVALUATE_EVERY:
             self._rules.evaluate()
 
     def _on_heartbeat(self, message: Any) -> None:
@@ -284,8 +291,8 @@ class WindPhaseMonitor:
             self._rules.evaluate()
 
     def _on_extended_sys_state(self, message: Any) -> None:
-        self._vehicle.on_extended_sys_state(message)
-        self._rules.evaluate()
+        if self._vehicle.on_extended_sys_state(message):
+            self._rules.evaluate()
 
     def _on_statustext(self, message: Any) -> None:
         if self._vehicle.on_statustext(message):

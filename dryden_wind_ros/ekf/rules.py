@@ -28,6 +28,9 @@ RELEARN_MIN = 0.45
 RELEARN_MAX = 20.0
 """Longest relearn, s, whatever the variance."""
 
+EVALUATE_EVERY = 0.25
+"""Seconds after which the phase is decided anew though no report and no news came."""
+
 _EKF_DELAY = 0.2       # s, EKF3 tests the speed at its delayed time horizon
 _AIDING_LATELY = 2.0   # s
 _WIND_MOST = 60.0      # m/s, the strongest wind that SITL is given here
@@ -287,20 +290,27 @@ class WindRules:
                     f'{vehicle.airspeed:.0f}')
         return ''
 
+    def estimate(self) -> tuple[float, float]:
+        """Return the estimate, the air's velocity to north and east, m/s; NaN where none holds."""
+        vehicle = self._vehicle
+        if self.phase >= WindPhase.INIT and vehicle.wind_t >= self._ekf3_since - WIND_STALE \
+                and vehicle.t - vehicle.wind_t <= WIND_STALE:
+            return vehicle.wind_n, vehicle.wind_e
+        return _NAN, _NAN
+
     def state(self) -> EkfWindState:
         """Return the state as it was decided last."""
-        vehicle, settling, phase = self._vehicle, self.settling, self.phase
+        vehicle, settling = self._vehicle, self.settling
         t = vehicle.t
         accepted = vehicle.gps.last
         aiding_lost = (not vehicle.has_aiding() or accepted is None
                        or t - accepted > _AIDING_LATELY)
-        north = east = speed = from_deg = _NAN
-        if phase >= WindPhase.INIT and vehicle.wind_t >= self._ekf3_since - WIND_STALE \
-                and t - vehicle.wind_t <= WIND_STALE:
-            north, east = vehicle.wind_n, vehicle.wind_e
+        north, east = self.estimate()
+        speed = from_deg = _NAN
+        if north == north:
             speed = math.hypot(north, east)
             from_deg = math.degrees(math.atan2(-east, -north)) % 360.0
-        return EkfWindState(phase, self._since, settling.settled, aiding_lost,
+        return EkfWindState(self.phase, self._since, settling.settled, aiding_lost,
                             self._full_reason(), north, east, speed, from_deg, t,
                             settling.steady, settling.settles_in)
 

@@ -14,7 +14,11 @@ from typing import Any
 from dryden_wind_ros.gusts.flown_wind import FlownWind
 
 from .phase import WindPhaseMonitor
+from .rules import EVALUATE_EVERY
 from .state import EkfWindState
+
+TELL_EVERY = 0.09
+"""Least time between two winds flown that the monitor is told at reports, s."""
 
 _TAKEN = frozenset(('PARAM_VALUE', 'GLOBAL_POSITION_INT', 'SYSTEM_TIME'))
 
@@ -53,7 +57,7 @@ class TelemetryFollower:
                 self._set(message)
             return None
         if kind == 'EKF_STATUS_REPORT':
-            self._tell()
+            self._tell(TELL_EVERY)
         state = monitor.update(message)
         if monitor.restarts != self._restarts or monitor.system != self._system:
             if monitor.system == self._system:
@@ -72,7 +76,7 @@ class TelemetryFollower:
         elif kind == 'GLOBAL_POSITION_INT':
             self._height = message.relative_alt * 1e-3
         elif kind == 'SYSTEM_TIME':
-            self._tell()
+            self._tell(EVALUATE_EVERY)
         return state
 
     def wind_flown(self) -> tuple[float, float]:
@@ -88,9 +92,9 @@ class TelemetryFollower:
         if name in FlownWind.NAMES:
             self.flown.set(name, message.param_value, self.monitor.t)
 
-    def _tell(self) -> None:
+    def _tell(self, every: float) -> None:
         t = self.monitor.t
-        if self.flown.known and not 0.0 <= t - self._told_t < 0.09:
+        if self.flown.known and not 0.0 <= t - self._told_t < every:
             self._told_t = t
             north, east = self.wind_flown()
             self.monitor.flown(east, north)

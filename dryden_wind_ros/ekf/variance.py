@@ -14,12 +14,21 @@ class WindVariance:
     of its velocity to R; here a constant stands for that. Its process noise, multiplied by its step
     twice, is too small to matter while the variance falls.
 
+    Attributes
+    ----------
+    north, east, north_east : float
+        Variances and covariance, (m/s)^2.
+    largest : float
+        Largest variance in any direction, (m/s)^2.
+    valid : bool
+        The variances are known.
+
     Sources: ``FuseAirspeed`` and ``FuseSideslip`` of ``AP_NavEKF3_AirDataFusion.cpp``. Against the
     logged variances of four flights it reaches 1 (m/s)^2 within 0.5 s (of 2 s, with airspeed) and
     1 s (of 12 s, without).
     """
 
-    __slots__ = ('_t', 'east', 'north', 'north_east', 'valid')
+    __slots__ = ('_t', 'east', 'largest', 'north', 'north_east', 'valid')
 
     STEP = 0.12           # s, time between two fusions
     MAX_STEPS = 25        # of them at once: after a gap there is no telling how the heading went
@@ -27,13 +36,13 @@ class WindVariance:
     VELOCITY = 0.3        # (m/s)^2, of EKF3's own velocity, in both directions
 
     def __init__(self) -> None:
-        self.north = self.east = self.north_east = math.nan
+        self.north = self.east = self.north_east = self.largest = math.nan
         self.valid = False
         self._t = 0.0
 
     def reset(self, variance: float, t: float) -> None:
         """Set both variances to ``variance`` (m/s)^2 at time ``t`` s, uncorrelated."""
-        self.north = self.east = variance
+        self.north = self.east = self.largest = variance
         self.north_east = 0.0
         self.valid = True
         self._t = t
@@ -41,12 +50,6 @@ class WindVariance:
     def clear(self) -> None:
         """Forget everything: :attr:`valid` is false until the next :meth:`reset`."""
         self.valid = False
-
-    @property
-    def largest(self) -> float:
-        """Largest variance in any direction, (m/s)^2."""
-        half = 0.5 * (self.north - self.east)
-        return 0.5 * (self.north + self.east) + math.sqrt(half * half + self.north_east ** 2)
 
     def advance(self, t: float, yaw: float, airspeed: float, airspeed_variance: float) -> None:
         """Take the fusions up to time ``t`` s.
@@ -73,6 +76,9 @@ class WindVariance:
             if along < math.inf:
                 self._fuse(cos, sin, along)
             self._fuse(-sin, cos, across)
+        half = 0.5 * (self.north - self.east)
+        self.largest = 0.5 * (self.north + self.east) + math.sqrt(
+            half * half + self.north_east ** 2)
 
     def _fuse(self, north: float, east: float, variance: float) -> None:
         p_north = self.north * north + self.north_east * east

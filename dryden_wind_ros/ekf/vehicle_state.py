@@ -23,11 +23,17 @@ _UNINITIALIZED = 1024
 SILENCE = 5.0
 """Seconds without EKF_STATUS_REPORT after which the phase is no longer known."""
 
-_TAKE_OFF_SPEED = 5.0   # m/s over the ground, EKF3's gate for a plane
-_YAW_ALIGN_CLIMB = 2.5  # m, climb at which EKF3 does its final in-flight yaw alignment
-_RESTART_STEP = 1.0     # s back in boot time that is a restart and not a late packet
+RESTART_STEP = 1.0
+"""Seconds back in boot time that are a restart and not a late packet."""
 
-_FIXED_WING = frozenset((1, 19, 20, 21, 22, 23, 24, 25))
+TAKE_OFF_SPEED = 5.0
+"""Speed over the ground at which EKF3 takes a plane for flying, m/s."""
+
+_YAW_ALIGN_CLIMB = 2.5  # m, climb at which EKF3 does its final in-flight yaw alignment
+
+FIXED_WING = frozenset((1, 19, 20, 21, 22, 23, 24, 25))
+"""HEARTBEAT.type of planes."""
+
 _MULTICOPTER = frozenset((2, 3, 4, 13, 14, 15, 29, 35))
 _VTOL_MODES = frozenset((17, 18, 19, 20, 21, 22, 23))  # QSTABILIZE .. QACRO of ArduPlane
 _VTOL_UNDEFINED = 0
@@ -104,7 +110,7 @@ class VehicleState:
         t = time_boot_ms * 1e-3
         if t > self.t:
             self.t = t
-        elif t < self.t - _RESTART_STEP:
+        elif t < self.t - RESTART_STEP:
             self.forget()
             self.restarts += 1
             self.t = t
@@ -114,22 +120,24 @@ class VehicleState:
         self._set_time(message.time_boot_ms)
 
     def on_heartbeat(self, message: Any) -> bool:
-        """Take a HEARTBEAT; true if it is an ArduPilot's."""
+        """Take a HEARTBEAT; true if it tells something new."""
         if message.autopilot != ARDUPILOT:
             return False
+        before = self.type, self._custom_mode, self.armed
         self.type = message.type
-        self.plane, self.copter = self.type in _FIXED_WING, self.type in _MULTICOPTER
+        self.plane, self.copter = self.type in FIXED_WING, self.type in _MULTICOPTER
         self._custom_mode = message.custom_mode
         if self.plane and self._custom_mode in _VTOL_MODES:
             self._is_vtol = True
             self._transition_done = False
         self._set_armed(bool(message.base_mode & 128))
-        return True
+        return before != (self.type, self._custom_mode, self.armed)
 
-    def on_extended_sys_state(self, message: Any) -> None:
-        """Take an EXTENDED_SYS_STATE."""
-        self._vtol_state = message.vtol_state
+    def on_extended_sys_state(self, message: Any) -> bool:
+        """Take an EXTENDED_SYS_STATE; true if it tells something new."""
+        before, self._vtol_state = self._vtol_state, message.vtol_state
         self._vtol_state_t = self.t
+        return before != self._vtol_state
 
     def on_statustext(self, message: Any) -> bool:
         """Take a STATUSTEXT; true if it matters."""
@@ -167,7 +175,7 @@ class VehicleState:
             self.velocity_n, self.velocity_e = north, east
             self._local_t = self.t
             self._set_ground_speed(math.hypot(north, east))
-        self._set_height(-message.z)
+        self.set_height(-message.z)
 
     def on_global_position_int(self, message: Any) -> None:
         """Take a GLOBAL_POSITION_INT: it stands in for what is not sent."""
@@ -175,7 +183,7 @@ class VehicleState:
         if self.t - self._local_t > 1.0:
             self.velocity_n, self.velocity_e = message.vx * 0.01, message.vy * 0.01
             self._set_ground_speed(math.hypot(self.velocity_n, self.velocity_e))
-            self._set_height(message.relative_alt * 1e-3)
+            self.set_height(message.relative_alt * 1e-3)
         if message.hdg != 65535 and self.t - self._attitude_t > 1.0:
             self.yaw = math.radians(message.hdg * 0.01)
             self._yaw_t = self.t
@@ -248,12 +256,13 @@ class VehicleState:
         self.ground_speed = speed
         if speed > self.fastest:
             self.fastest = speed
-        if speed <= _TAKE_OFF_SPEED:
+        if speed <= TAKE_OFF_SPEED:
             self.fast_since = None
         elif self.fast_since is None:
             self.fast_since = self.t
 
-    def _set_height(self, height: float) -> None:
+    def set_height(self, height: float) -> None:
+        """Take a height of now, m."""
         if not math.isfinite(height):
             return
         if not self.armed:

@@ -7,27 +7,20 @@ ground station or a second vehicle has a clock, a height and parameters of its o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from array import array
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from dryden_wind_ros.ekf.phase import WindPhase, WindPhaseMonitor
-from dryden_wind_ros.ekf.telemetry import TelemetryFollower
+from dryden_wind_ros.ekf.phase import WindPhase
 from dryden_wind_ros.logs.air import SIM_WIND_DEFAULTS, Series, air_of_log
 from dryden_wind_ros.logs.ekf_wind import WindLog, ekf_of
 from dryden_wind_ros.logs.flight import FlightRecord, FloatArray, IntArray, RecordError
-from dryden_wind_ros.logs.times import sort_out
-from dryden_wind_ros.logs.tlog import MESSAGES, Heard, Progress, Source, Telemetry, in_order
-
-_TIMED = ('SYSTEM_TIME', 'ATTITUDE', 'GLOBAL_POSITION_INT', 'LOCAL_POSITION_NED')
-_CLOCKS = ('SYSTEM_TIME', 'ATTITUDE', 'GLOBAL_POSITION_INT')  # until read, the newest one counts
-_RATE = 0.1  # s, what is oftener than this is not evaluated oftener
-_BLOCK = 20_000
+from dryden_wind_ros.logs.tlog import Progress, Source, Telemetry
+from dryden_wind_ros.logs.tlog_ekf import follow_ekf
+from dryden_wind_ros.logs.tlog_vehicle import Vehicle
 
 
 def read_tlog_flights(path: Path, progress: Progress | None = None, *,
@@ -75,117 +68,6 @@ def read_tlog_flights(path: Path, progress: Progress | None = None, *,
     if not flights:
         raise RecordError(f'{path}: {_why_no_ekf(log, vehicle.source)}')
     return flights
-
-
-def _vehicle(log: Telemetry, system: int | None) -> Source:
-    """Choose whom to follow."""
-    autopilots = [source for _, source in log.autopilots()]
-    if not autopilots:
-        # A log without HEARTBEAT: whoever reports what only an autopilot does.
-        autopilots = [one.source for name in ('EKF_STATUS_REPORT', 'GLOBAL_POSITION_INT')
-                      for one in log.heard(name) if one.source[1] == 1]
-    for source in autopilots:
-        if system is None or source[0] == system:
-            return source
-    there = ', '.join(dict.fromkeys(str(source[0]) for source in autopilots)) or 'none'
-    if system is not None:
-        raise RecordError(f'{log.path}: no ArduPilot vehicle with system id {system} in the log; '
-                          f'there is {there}')
-    raise RecordError(f'{log.path}: no ArduPilot vehicle, and so no EKF_STATUS_REPORT, among its '
-                      f'{len(log)} messages')
-
-
-class Vehicle:
-    """What one vehicle says in a telemetry log, with its own clock.
-
-    Parameters
-    ----------
-    log : Telemetry
-        The log.
-    system : int, optional
-        System id; the first ArduPilot vehicle by default.
-
-    Attributes
-    ----------
-    source : tuple of int
-        System and component.
-    heard : dict of str to Heard
-        Its messages by type.
-    flights : int
-        How often it was started.
-    bad : frozenset of int
-        Rows of the log whose time those around them do not support.
-    """
-
-    def __init__(self, log: Telemetry, system: int | None = None) -> None:
-        self.source = _vehicle(log, system)
-        self.heard: dict[str, Heard] = {
-            name: one for name in MESSAGES for one in log.heard(name, self.source)}
-        self._orders = log.heard('PARAM_SET')
-        timed = [self.heard[name] for name in _TIMED if name in self.heard]
-        rows = np.concatenate([one.rows for one in timed] or [np.empty(0, dtype=np.int64)])
-        boot = np.concatenate([one.fields['time_boot_ms'] for one in timed] or [np.empty(0)]) * 1e-3
-        order = np.argsort(rows)
-        rows, boot = rows[order], boot[order]
-        found = sort_out(boot)
-        self.flights = max(found.flights, 1)
-        self.bad = frozenset(rows[~found.kept].tolist())
-        self._rows, self._t = rows[found.kept], boot[found.kept]
-        self._flight = found.flight[found.kept]
-        for number in range(found.flights):
-            mine = self._flight == number  # packets overtake each other
-            self._t[mine] = np.maximum.accumulate(self._t[mine])
-
-    def clock(self, rows: IntArray) -> tuple[FloatArray, IntArray]:
-        """Return the newest time before each row, s, and the number of the flight, from 0."""
-        if not len(self._rows):
-            return np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int64)
-        place = np.maximum(np.searchsorted(self._rows, rows, side='right') - 1, 0)
-        return self._t[place], self._flight[place]
-
-    def messages(self, *, thin: bool = False) -> Iterator[tuple[int, int, Any]]:
-        """Yield (row, flight, message) of what `TelemetryFollower` takes, in order of the log.
-
-        Parameters
-        ----------
-        thin : bool
-            Leave out what a newer message of the same type replaces before anything looks at it.
-        """
-        heard = [*self._thinned()] if thin else [*self.heard.values()]
-        begins = self._rows[np.flatnonzero(np.diff(self._flight)) + 1].tolist()
-        number = 0
-        for row, message in in_order([*heard, *self._orders], _BLOCK):
-            while number < len(begins) and row >= begins[number]:
-                number += 1
-            if row not in self.bad:
-                yield row, number, message
-
-    def _thinned(self) -> Iterator[Heard]:
-        local = 'LOCAL_POSITION_NED' in self.heard
-        # Speed and height begin their times when they pass a threshold: all of these are kept.
-        clocks = [name for name in _CLOCKS if local or name != 'GLOBAL_POSITION_INT']
-        readers = np.sort(np.concatenate(
-            [one.rows for name, one in self.heard.items() if name not in _TIMED]
-            + [one.rows for one in self._orders] + [np.empty(0, dtype=np.int64)]))
-        bad = np.array(sorted(self.bad), dtype=np.int64)
-        for name, one in self.heard.items():
-            if name not in clocks or not len(one.rows):
-                yield one
-                continue
-            usable = ~np.isin(one.rows, bad)
-            if name == 'ATTITUDE':
-                usable &= np.isfinite(one.fields['yaw'])
-            rows, fields = one.rows[usable], one.fields[usable]
-            between = np.searchsorted(readers, rows)
-            span = np.floor(fields['time_boot_ms'] * (1e-3 / _RATE))
-            keep = np.ones(len(rows), dtype=bool)
-            keep[:-1] = (np.diff(between) != 0) | (np.diff(span) != 0.0)
-            yield replace(one, rows=rows[keep], fields=fields[keep])
-
-    @property
-    def last_row(self) -> int:
-        """Row of the last of its messages."""
-        return max((int(one.rows[-1]) for one in self.heard.values() if len(one.rows)), default=0)
 
 
 _Values = tuple[FloatArray, FloatArray, IntArray]
@@ -236,30 +118,23 @@ def _of_flight(values: _Values, number: int) -> Series:
 
 def _ekf(vehicle: Vehicle, progress: Progress) -> dict[int, WindLog]:
     """Return EKF3's wind of each flight, as the monitor follows it."""
-    follower = TelemetryFollower(WindPhaseMonitor(system=vehicle.source[0]))
-    rows: dict[int, list[tuple[float, ...]]] = {}
+    rows: dict[int, array[float]] = {}
     phases: dict[int, list[WindPhase]] = {}
     notes: dict[int, tuple[str, ...]] = {}
-    before = 0
-    for row, number, message in vehicle.messages(thin=True):
-        if number != before:
-            before = number
-            follower.flown.restart()
-        state = follower.update(message)
-        if state is not None and message.get_type() == 'EKF_STATUS_REPORT':
-            rows.setdefault(number, []).append(
-                (state.t, state.wind_n, state.wind_e, *follower.wind_flown(), state.settled))
-            phases.setdefault(number, []).append(state.phase)
-            notes[number] = follower.flown.notes
-            if not len(rows[number]) % 500:
-                progress(row / (vehicle.last_row + 1))
+    for one in follow_ekf(vehicle, progress):
+        if one.flight not in rows:
+            rows[one.flight], phases[one.flight] = array('d'), []
+        rows[one.flight].extend(
+            (one.t, one.wind_n, one.wind_e, one.flown_n, one.flown_e, one.settled))
+        phases[one.flight].append(one.phase)
+        notes[one.flight] = one.notes
     found = {}
-    for one, lines in rows.items():
-        table = np.array(lines, dtype=np.float64)
-        unknown = np.full(len(lines), math.nan)
-        found[one] = WindLog(
-            table[:, 0], tuple(phases[one]), table[:, 1], table[:, 2], table[:, 3], table[:, 4],
-            unknown, unknown.copy(), table[:, 5].astype(bool), notes[one])
+    for number, numbers in rows.items():
+        t, wind_n, wind_e, flown_n, flown_e, settled = np.array(numbers).reshape(-1, 6).T.copy()
+        unknown = np.full(len(t), math.nan)
+        found[number] = WindLog(
+            t, tuple(phases[number]), wind_n, wind_e, flown_n, flown_e, unknown, unknown.copy(),
+            settled.astype(bool), notes[number])
     return found
 
 

@@ -38,7 +38,9 @@ from dryden_wind_ros.ekf.telemetry import TelemetryFollower
 from dryden_wind_ros.logs.flight import RecordError
 from dryden_wind_ros.logs.phases import stretches
 from dryden_wind_ros.logs.tlog import Telemetry
-from dryden_wind_ros.logs.tlog_flights import Vehicle, notes_of
+from dryden_wind_ros.logs.tlog_ekf import follow_ekf
+from dryden_wind_ros.logs.tlog_flights import notes_of
+from dryden_wind_ros.logs.tlog_vehicle import Vehicle
 from dryden_wind_ros.tools.command_line import pipe_safe, progress_bar, wrong_outputs
 
 COLUMNS = ('t_boot_s', 'phase', 'wind_n', 'wind_e', 'settled')
@@ -305,19 +307,9 @@ def _rows(vehicle: Vehicle, progress: Callable[[float], None]) -> tuple[list[Row
     """Return the rows of all flights, and how many each has."""
     rows: list[Row] = []
     counts = [0] * vehicle.flights
-    now = 0
-
-    def messages() -> Iterator[tuple[float, Any]]:
-        nonlocal now
-        for row, flight, message in vehicle.messages():
-            now = flight
-            if not row % 20_000:
-                progress(row / (vehicle.last_row + 1))
-            yield 0.0, message
-
-    for row in replay(messages()):
-        rows.append(row)
-        counts[now] += 1
+    for one in follow_ekf(vehicle, progress):
+        rows.append(Row(one.t, one.ekf3_phase.name.lower(), one.wind_n, one.wind_e, one.settled))
+        counts[one.flight] += 1
     return rows, [count for count in counts if count] or [0]
 
 
