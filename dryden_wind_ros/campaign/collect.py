@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Any
 
 from dryden_wind_ros.campaign.entry import Entry
-from dryden_wind_ros.campaign.flight import Outcome, Value
+from dryden_wind_ros.campaign.flight import Outcome, Value, is_kept
 
 MISSING = ('campaigns need the Python packages dask, distributed, pandas and pyarrow. Install '
            'them: python3 -m pip install dask distributed pandas pyarrow')
@@ -78,7 +78,7 @@ class Results:
         part = self._flights / f'{_PART}{outcome.key}'
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-        whole = keep == 'all' or (keep == 'failures' and bool(outcome.row['failed']))
+        whole = is_kept(str(outcome.row['failure']), keep)
         files = outcome.files if whole else {'entry.json': outcome.files['entry.json']}
         for name, data in files.items():
             _write(part / name, data)

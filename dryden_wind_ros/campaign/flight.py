@@ -5,17 +5,24 @@ Whatever goes wrong in a flight is in its row: no exception leaves `fly`.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import platform
+import subprocess
 import traceback
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 
-from dryden_wind_ros.campaign.embedded_flight import Samples, fly_embedded
+from dryden_wind_ros.campaign.embedded_flight import WALL_LIMIT, Samples, fly_embedded
 from dryden_wind_ros.campaign.entry import Entry
 from dryden_wind_ros.campaign.measures import MEASURES, measures_of
+from dryden_wind_ros.campaign.telemetry_log import NAME, TelemetryLog
 
 Value = str | float | int | bool | None
 
@@ -39,23 +46,28 @@ class Outcome:
     files: dict[str, bytes]
 
 
-def fly(entry: Entry) -> Outcome:
-    """Fly one entry."""
+def fly(entry: Entry, keep: str = 'all') -> Outcome:
+    """Fly one entry.
+
+    Parameters
+    ----------
+    entry : Entry
+    keep : {'all', 'failures', 'none'}
+        Of which flights files are made. An embedded flight that turns out to be kept is flown
+        again for its log: it is the same again, and most are not kept.
+    """
     files = {'entry.json': json.dumps(asdict(entry), indent=1).encode()}
     own: dict[str, Value] = {}
     failure, sim_seconds, missed = '', 0.0, 0
     try:
-        if entry.script:
-            from dryden_wind_ros.campaign.script_flight import fly_script
-            samples, output = fly_script(entry)
-            files.update(output)
-        else:
-            samples = fly_embedded(entry)
+        samples, recorded = _flown(entry, keep)
         failure, sim_seconds, missed = samples.failure, samples.sim_seconds, samples.ticks_missed
         own.update(measures_of(samples))
-        files['flight.csv'] = as_csv(samples)
         for extra in entry.extras:
             own[extra.name] = _own_measure(extra.source, extra.path, extra.function, samples)
+        if is_kept(failure, keep):
+            files.update(recorded or _flown_again(entry, failure))
+            files['flight.csv'] = as_csv(samples)
     except Exception as error:
         failure = failure or f'{type(error).__name__}: {error}'
         files['error.txt'] = traceback.format_exc().encode()
@@ -63,6 +75,30 @@ def fly(entry: Entry) -> Outcome:
                              'sim_seconds': sim_seconds, 'ticks_missed': missed,
                              **dict.fromkeys(MEASURES, float('nan')), **own}
     return Outcome(entry.key, row, files)
+
+
+def is_kept(failure: str, keep: str) -> bool:
+    """Return whether a flight's files are kept."""
+    return keep == 'all' or (keep == 'failures' and bool(failure))
+
+
+def _flown(entry: Entry, keep: str) -> tuple[Samples, dict[str, bytes]]:
+    """Fly; return what was recorded, and the files that there are of it already."""
+    if entry.script:
+        from dryden_wind_ros.campaign.script_flight import fly_script
+        return fly_script(entry)
+    if keep != 'all':
+        return fly_embedded(entry), {}
+    log = TelemetryLog()
+    return fly_embedded(entry, log), {NAME: log.content}
+
+
+def _flown_again(entry: Entry, failure: str) -> dict[str, bytes]:
+    if failure.startswith(WALL_LIMIT):
+        return {}  # it would not come to its end this time either
+    log = TelemetryLog()
+    fly_embedded(entry, log)
+    return {NAME: log.content}
 
 
 def identity(entry: Entry) -> dict[str, Value]:
@@ -77,13 +113,29 @@ def identity(entry: Entry) -> dict[str, Value]:
         'numpy': np.__version__, 'package': version()}
 
 
+@cache
 def version() -> str:
-    """Return the version of this package; '' where it is not installed."""
-    from importlib import metadata
+    """Return the version of this package; from a git checkout, with its commit."""
+    root = Path(__file__).resolve().parents[2]
     try:
-        return metadata.version('dryden_wind_ros')
+        found = metadata.version('dryden_wind_ros')
     except metadata.PackageNotFoundError:
-        return ''
+        found = _version_of_source(root)
+    commit = ''
+    if (root / '.git').exists():  # a folder, or the file of a work tree
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            commit = subprocess.run(
+                ['git', '-C', str(root), 'describe', '--always', '--dirty'], text=True,
+                capture_output=True, check=True, timeout=10).stdout.strip()
+    return f'{found} ({commit})' if commit else found
+
+
+def _version_of_source(root: Path) -> str:
+    """Return what package.xml says where nothing is installed."""
+    try:
+        return ElementTree.parse(root / 'package.xml').findtext('version') or 'unknown'
+    except (OSError, ElementTree.ParseError):
+        return 'unknown'
 
 
 def as_csv(samples: Samples) -> bytes:

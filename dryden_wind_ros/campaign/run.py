@@ -67,12 +67,29 @@ def client(scheduler: str = '', workers: int = 0, processes: bool = True) -> Ite
             n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=processes,
             dashboard_address=None, silence_logs='ERROR')
     with cluster, client_of(cluster, set_as_default=False) as made:
+        if processes:
+            made.register_plugin(_undisturbed_worker(), name='undisturbed')
         yield made
+
+
+def _undisturbed_worker() -> Any:
+    """Return what lets every worker process, whenever it begins, leave Ctrl-C alone."""
+    from distributed import WorkerPlugin
+
+    class Undisturbed(WorkerPlugin):
+        def setup(self, worker: Any) -> None:
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return Undisturbed()
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let processes that begin now ignore Ctrl-C: this one ends them."""
+    """Let processes that begin now ignore Ctrl-C: this one ends them.
+
+    Those that begin later, in the place of one that died, are told to by a plugin.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -103,6 +120,7 @@ def run(plan: Plan, results: Results, dask_client: Any, tell: Told,
     wanted = list(plan.entries if only is None else only)
     to_fly = list({entry.key: entry for entry in wanted
                    if only is not None or not results.has(entry)}.values())
+    kept = plan.keep if keep is None else keep
     done, failed = len(wanted) - len(to_fly), 0
     threads = sum(dask_client.nthreads().values()) or 1
     waiting = iter(to_fly)
@@ -114,7 +132,8 @@ def run(plan: Plan, results: Results, dask_client: Any, tell: Told,
         entry = next(waiting, None)
         if entry is None:
             return False
-        future = dask_client.submit(fly, entry, pure=False, key=f'fly-{entry.key}-{id(results)}')
+        future = dask_client.submit(fly, entry, kept, pure=False,
+                                    key=f'fly-{entry.key}-{id(results)}')
         flying.add(future)
         future.add_done_callback(news.put)
         return True
@@ -139,7 +158,7 @@ def run(plan: Plan, results: Results, dask_client: Any, tell: Told,
             trouble = f'{type(error).__name__}: {error}'
             failed += 1
         else:
-            results.put(outcome, plan.keep if keep is None else keep)
+            results.put(outcome, kept)
             done += 1
             failed += bool(outcome.row['failed'])
         future.release()

@@ -42,7 +42,8 @@ class WindsHeard:
             gap = t_us - self._last_us
             self.count += 1
             self.late += gap > LATE_US
-            self.longest_us = max(self.longest_us, gap)
+            if gap > self.longest_us:
+                self.longest_us = gap
         self._last_us = t_us
 
 
@@ -68,7 +69,9 @@ class SitlAir:
         self._filter = SitlWindFilter(max(parameters.get('SIM_WIND_TC', 5.0), 0.0))
         self._t_us = 0
         self._calm = True
-        self._air = (0.0, 0.0, 0.0)
+        #: The filter moves, and the parameters are read: neither stale, nor calm, nor settled.
+        self._running = False
+        self._air: tuple[float, float, float] | None = (0.0, 0.0, 0.0)
         self._turbulence = (0.0, 0.0, 0.0)
         self._random = random.Random(turbulence_seed)
         self._read_parameters()
@@ -76,6 +79,14 @@ class SitlAir:
     def written(self) -> None:
         """Note that one of AIR_PARAMETERS was written."""
         self._stale = True
+        self._running = False
+
+    def set_wind(self, speed: float, direction: float, direction_z: float) -> None:
+        """Note that SIM_WIND_SPD, SIM_WIND_DIR and SIM_WIND_DIR_Z have these values now."""
+        if not (self._stale or self._ignore):
+            self._set_wind = (speed if speed > 0.0 else 0.0, direction, direction_z)
+            self._settled = False
+            self._running = not self._calm
 
     def about_to_write(self, t_us: int) -> None:
         """Let the filter run up to ``t_us`` on the values set before one is written then."""
@@ -84,25 +95,36 @@ class SitlAir:
 
     def run_to(self, t_us: int) -> None:
         """Let SITL's filter run up to ``t_us``, microseconds since boot."""
+        if not self._running and not self._run(t_us):
+            return
+        dt_us = t_us - self._t_us
+        if dt_us <= 0:
+            return
+        speed, direction, direction_z = self._set_wind
+        wind = self._filter
+        wind.advance(dt_us * 1e-6, speed, direction, direction_z)
+        self._air = None
+        self._t_us = t_us
+        if (wind.speed == speed and wind.direction_z == direction_z
+                and wind.direction == direction % 360.0):
+            self._settled, self._running = True, False
+
+    def _run(self, t_us: int) -> bool:
+        """Pass the time while nothing changes; return whether something does."""
         if self._stale:
             # Set on the tick that ran last, up to which the filter has run
             self._read_parameters()
         if self._calm:
             if t_us <= CALM_AFTER_BOOT * 1e6:
                 self._t_us = t_us
-                return
+                return False
             self._calm = False
             self._settled = False
         if self._settled:
             self._t_us = t_us
-            return
-        if t_us <= self._t_us:
-            return
-        wind = self._filter
-        self._air = wind.step((t_us - self._t_us) * 1e-6, *self._set_wind)
-        self._t_us = t_us
-        self._settled = (wind.speed == self._set_wind[0] and wind.direction_z == self._set_wind[2]
-                         and wind.direction == self._set_wind[1] % 360.0)
+            return False
+        self._running = True
+        return True
 
     def at(self, height: float, airborne: bool) -> tuple[float, float, float]:
         """Return the air's velocity at a height in m: east, north, up, m/s.
@@ -112,8 +134,11 @@ class SitlAir:
         if self._calm:
             return (0.0, 0.0, 0.0)
         profile = self._profile
-        if profile[0] == 1 or (profile[0] == 0 and height >= profile[1]):
+        if self._uniform or (profile[0] == 0 and height >= profile[1]):
             air = self._air
+            if air is None:
+                wind = self._filter
+                air = self._air = sitl_wind_enu(wind.speed, wind.direction, wind.direction_z)
         else:
             wind = self._filter
             speed = sitl_wind_speed_at(height, wind.speed, *profile)
@@ -131,6 +156,7 @@ class SitlAir:
         # A version without SIM_WIND_T has the square root profile below 60 m
         self._profile = (int(get('SIM_WIND_T', 0)), get('SIM_WIND_T_ALT', 60.0),
                          get('SIM_WIND_T_COEF', 0.01))
+        self._uniform = self._profile[0] == 1
         self._turbulence_set = get('SIM_WIND_TURB')
         if self._ignore:
             self._set_wind, self._turbulence_set = (0.0, 180.0, 0.0), 0.0

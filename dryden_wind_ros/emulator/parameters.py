@@ -20,6 +20,10 @@ from dryden_wind_ros.emulator.config import GAIN_DEFAULTS, VehicleConfig
 INT8, INT16, INT32, REAL32 = 2, 4, 6, 9
 SAVE_QUEUE_LENGTH = 30
 
+WIND = ('SIM_WIND_SPD', 'SIM_WIND_DIR', 'SIM_WIND_DIR_Z')
+"""What a tick of the air is written to."""
+
+_THREE = struct.Struct('<3f')
 _RANGES = {INT8: (-128, 127), INT16: (-32768, 32767), INT32: (-2147483648, 2147483647)}
 
 _COMMON: tuple[tuple[str, float, int], ...] = (
@@ -176,9 +180,11 @@ class Eeprom:
             except (ValueError, AttributeError, TypeError) as error:
                 raise ValueError(f'{path} holds no saved parameters: {error}') from None
 
-    def write(self, changes: dict[str, float]) -> None:
-        """Keep these values; :meth:`flush` puts them into the file."""
-        self.values.update(changes)
+    def keep(self, names: Iterable[str], values: dict[str, float]) -> None:
+        """Keep some of these values; :meth:`flush` puts them into the file."""
+        kept = self.values
+        for name in names:
+            kept[name] = values[name]
         self._dirty = True
 
     def flush(self) -> None:
@@ -210,6 +216,8 @@ class ParameterTable:
         self._eeprom = eeprom
         self._refused = frozenset(refused)
         self._queue: list[str] = []
+        self._wind_is_plain = all(self.types.get(name) == REAL32 and name not in self._refused
+                                  for name in WIND)
         for name, value in eeprom.values.items():
             if name in self.values:
                 self.values[name] = cast(value, self.types[name])
@@ -237,12 +245,44 @@ class ParameterTable:
         self._queue.append(name)
         return SetOutcome.DONE
 
+    def set_wind(self, speed: float, direction: float, direction_z: float,
+                 heard: bool = True) -> tuple[float, float, float] | None:
+        """Set the three of `WIND`; the outcome is that of `set`, one after the other.
+
+        Parameters
+        ----------
+        speed, direction, direction_z : float
+        heard : bool
+            Whether anybody waits for the echoes; if not, they are saved without being queued.
+
+        Returns
+        -------
+        tuple of float or None
+            The values as they are stored; None where one of them needs `set`, and none is set.
+        """
+        queue, values = self._queue, self.values
+        if (not self._wind_is_plain or len(queue) > SAVE_QUEUE_LENGTH - len(WIND)
+                or (speed + direction + direction_z) * 0.0 != 0.0):
+            return None
+        stored: tuple[float, float, float] = _THREE.unpack(
+            _THREE.pack(speed, direction, direction_z))
+        if not heard and not queue:
+            values['SIM_WIND_SPD'], values['SIM_WIND_DIR'], values['SIM_WIND_DIR_Z'] = stored
+            self._eeprom.keep(WIND, values)
+            return stored
+        for name, value in zip(WIND, stored, strict=True):
+            if value != values[name]:
+                values[name] = value
+                if not queue or queue[0] != name:
+                    queue.append(name)
+        return stored
+
     def save(self) -> list[str]:
         """Save what is queued; return the names whose echo is due, in order."""
         if not self._queue:
             return []
         saved, self._queue = self._queue, []
-        self._eeprom.write({name: self.values[name] for name in saved})
+        self._eeprom.keep(saved, self.values)
         return saved
 
 

@@ -14,6 +14,8 @@ Source: measured on SITL 4.7.0-dev and read in its source (``SIM_Aircraft``, ``S
 from __future__ import annotations
 
 import math
+from cmath import rect
+from math import radians
 
 CALM_AFTER_BOOT = 5.0
 """Seconds after boot in which SITL has no wind, whatever is set."""
@@ -45,11 +47,9 @@ def sitl_wind_enu(speed: float, direction: float,
     tuple of float
         East, north, up: where the air moves *to*, m/s.
     """
-    heading = math.radians(direction)
-    tilt = math.radians(direction_z)
-    horizontal = speed * math.cos(tilt)
-    return (-horizontal * math.sin(heading), -horizontal * math.cos(heading),
-            speed * math.sin(tilt))
+    tilted = rect(speed, radians(direction_z))
+    level = rect(-tilted.real, radians(direction))
+    return level.imag, level.real, tilted.imag
 
 
 def sitl_wind_speed_at(height: float, speed: float, profile: int = 1,
@@ -115,7 +115,7 @@ class SitlWindFilter:
     8.0
     """
 
-    __slots__ = ('_time_constant', 'direction', 'direction_z', 'physics_step', 'speed')
+    __slots__ = ('_keeps', '_time_constant', 'direction', 'direction_z', 'physics_step', 'speed')
 
     def __init__(self, time_constant_parameter: float = 5.0, *,
                  physics_step: float = PHYSICS_STEP, speed: float = 0.0, direction: float = 0.0,
@@ -138,6 +138,8 @@ class SitlWindFilter:
         if not math.isfinite(value):
             raise ValueError(f'SIM_WIND_TC must be a number of seconds, not {value}')
         self._time_constant = max(value, MIN_TIME_CONSTANT_PARAMETER) / (2.0 * math.pi)
+        #: What is kept of a distance over a step, by its length: a simulation has two or three.
+        self._keeps: dict[float, float] = {}
 
     @property
     def time_constant(self) -> float:
@@ -160,24 +162,35 @@ class SitlWindFilter:
         tuple of float
             East, north, up, m/s, before any SIM_WIND_T profile.
         """
-        if dt > 0.0:
-            one = min(dt, self.physics_step)
-            keep = (self._time_constant / (self._time_constant + one)) ** (dt / one)
-            self.speed = _towards(self.speed, speed, keep)
-            self.direction_z = _towards(self.direction_z, direction_z, keep)
-            turn = (direction - self.direction + 180.0) % 360.0 - 180.0
-            if abs(turn) < _FLOAT_NOISE:
-                self.direction = direction % 360.0
-            else:
-                self.direction = (self.direction + (1.0 - keep) * turn) % 360.0
+        self.advance(dt, speed, direction, direction_z)
         return self.vector()
+
+    def advance(self, dt: float, speed: float, direction: float, direction_z: float) -> None:
+        """Advance as :meth:`step` does, without working out the air's velocity."""
+        if not dt > 0.0:
+            return
+        keep = self._keeps.get(dt)
+        if keep is None:
+            keep = self._kept(dt)
+        # It arrives: without the cut, a settled filter would go on changing its last bits.
+        noise, now = _FLOAT_NOISE, self.direction
+        left = (self.speed - speed) * keep
+        self.speed = speed if -noise < left < noise else speed + left
+        left = (self.direction_z - direction_z) * keep
+        self.direction_z = direction_z if -noise < left < noise else direction_z + left
+        turn = (direction - now + 180.0) % 360.0 - 180.0
+        self.direction = (direction if -noise < turn < noise
+                          else now + (1.0 - keep) * turn) % 360.0
+
+    def _kept(self, dt: float) -> float:
+        one = min(dt, self.physics_step)
+        keep: float = (self._time_constant / (self._time_constant + one)) ** (dt / one)
+        if len(self._keeps) > 100:
+            self._keeps.clear()
+        self._keeps[dt] = keep
+        return keep
 
     def vector(self) -> tuple[float, float, float]:
         """Return the air's velocity now: east, north, up, m/s."""
         return sitl_wind_enu(self.speed, self.direction, self.direction_z)
 
-
-def _towards(value: float, target: float, keep: float) -> float:
-    # Arrives: without the cut, a settled filter would go on changing its last bits.
-    left = (value - target) * keep
-    return target if abs(left) < _FLOAT_NOISE else target + left

@@ -62,7 +62,7 @@ def claims(number: int, pairs: int) -> dict[str, list[str]]:
             if name == 'other air' and entry.variant != 'base':
                 there = replace(entry, seed=entry.seed + 500)
             if there.key not in flown:
-                flown[there.key] = dict(fly(there).row)
+                flown[there.key] = dict(fly(there, 'none').row)
             rows.append({**flown[there.key], 'variant': entry.variant, 'pair': entry.pair})
         found[name] = [f'{one.measure} {one.text}' for one in verdict(plan, rows).found
                        if one.verdict not in OPEN and one.pairs]

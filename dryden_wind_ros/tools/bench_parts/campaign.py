@@ -16,10 +16,10 @@ PROMISED = 0.7
 
 
 def _flight(seconds: float) -> float:
-    """Fly in gusts, measure and record; return the time of a sim second, s."""
+    """Fly in gusts and measure; return the time of a sim second, s."""
     entry = Entry(0, 'bench', Vehicle(), Wind(8.0), Manoeuvre(seconds=seconds), 1)
     began = time.process_time()
-    outcome = fly(entry)
+    outcome = fly(entry, 'failures')  # as a plan has it unless it says otherwise
     taken = time.process_time() - began
     assert not outcome.row['failed'], outcome.row['failure']
     return taken / float(outcome.row['sim_seconds'] or 0.0)
@@ -38,7 +38,7 @@ def _alone(seconds: float) -> float:
 def run_campaign(bench: Bench) -> list[Row]:
     """Measure a campaign's flight against the vehicle that it flies."""
     seconds = 5.0 if bench.quick else 120.0
-    return [compare('campaign', 'a sim second of a flight in gusts, measured and recorded',
+    return [compare('campaign', 'a sim second of a flight in gusts, and its measures',
                     lambda: _flight(seconds), 'the vehicle alone, no wind',
                     lambda: _alone(seconds), 3 if bench.quick else 9, faster=True,
                     limit=PROMISED)]
