@@ -159,6 +159,32 @@ def test_a_second_bridge_by_another_link_is_refused_until_the_first_has_ended(tw
         assert probe.wind() == pytest.approx(USERS)
 
 
+@pytest.mark.parametrize('two_links', ['tcp and udp'], indirect=True)
+def test_of_two_bridges_that_begin_in_one_moment_one_gives_way(two_links):
+    emulator, other_way, folder, _, _ = two_links
+    with Probe(emulator) as probe, served(emulator.connection, folder) as one, \
+            served(other_way, folder) as other:
+        both = one, other
+        for each in both:
+            each.wait_phase(Phase.READY)
+        for each, wind in zip(both, (Wind(8, 90, 2), Wind(3, 30, 1)), strict=True):
+            each.session.set_wind(wind)  # both read the user's values before either writes
+        wait_until(lambda: sorted(each.status.phase.name for each in both) == ['BUSY', 'WRITING'],
+                   20, lambda: f'one to stay; they are {[each.status for each in both]}')
+        stays, gives_way = sorted(both, key=lambda each: each.status.phase is Phase.BUSY)
+        gives_way.wait_said('another bridge (process')
+        stays.wait_steady()
+        assert dict(stays.status.found) == pytest.approx(USERS)
+        stays.session.begin_restore()
+        assert stays.session.wait_restored()
+        gives_way.wait_steady()
+        assert dict(gives_way.status.found) == pytest.approx(USERS)
+        gives_way.session.begin_restore()
+        assert gives_way.session.wait_restored()
+        assert probe.wind() == pytest.approx(USERS)
+    assert files(folder) == []
+
+
 def test_what_a_killed_bridge_left_is_found_by_another_link_too(tmp_path):
     with Emulator(*THE_COPTER, *FLYING) as emulator:
         kill_a_bridge(emulator.connection, tmp_path)

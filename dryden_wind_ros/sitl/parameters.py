@@ -38,6 +38,7 @@ from dryden_wind_ros.sitl.wind_writer import WindWriter
 _LOOK_AGAIN_S = 10.0
 #: Without a gust_timeout, missing winds are told after so long, s.
 _SAY_AFTER_S = 5.0
+_RIVAL_S = 0.25
 #: At the end a vehicle may be gone so long, be silent so long, and show no progress so long, s.
 _GONE_S, _SILENT_S, _STUCK_S = 1.8, 5.0, 8.0
 
@@ -146,6 +147,9 @@ class WindParameters:
         self._fresh_wind = False
         self._restoring = False
         self._winds = self._dropped = 0
+        #: The newest value that the vehicle told while it was written to.
+        self._told: tuple[str, float] | None = None
+        self._next_rival = 0.0
 
     # -- what happens to us
 
@@ -219,6 +223,7 @@ class WindParameters:
             self.phase = Phase.READING
         elif self.writing:
             self._writer.heard(answer.name, answer.value, answer.before, now)
+            self._told = (answer.name, answer.value)
 
     def echo(self, name: bytes, value: float, now: float) -> bool:
         """Take an echo of a wind that was written; return whether it is one and needs no decoding.
@@ -229,6 +234,7 @@ class WindParameters:
         if known is None or not self.writing or not self._reader.present(known):
             return False
         self._writer.heard(known, value, self._reader.told(known, value), now)
+        self._told = (known, value)
         return True
 
     def poll(self, now: float, vehicle_time: float | None, last_heard: float,
@@ -264,6 +270,7 @@ class WindParameters:
                 self._fresh_wind = False
                 self._aim(now)
             self._owner.save_again(now)
+            self._look_for_rival(now)
         if self.writing:
             if may_write:
                 self._writer.write(now, vehicle_time)
@@ -388,6 +395,22 @@ class WindParameters:
         else:
             text += "The last gust stays, because 'gust_timeout' is 0"
         self._notices.problem('no wind', Level.WARN, text)
+
+    def _look_for_rival(self, now: float) -> None:
+        """Notice a bridge that began in the same moment, before either had written."""
+        if self._told is None or now < self._next_rival:
+            return
+        self._next_rival = now + _RIVAL_S
+        rival = self._owner.rival(*self._told)
+        self._told = None
+        if rival is None:
+            return
+        if rival.first:
+            self._owner.withdraw()
+            self._writer.forget()
+            self._busy(rival.holder)
+        else:
+            self._writer.again()  # the other gives way; what it wrote is not what is wanted
 
     # -- the end
 

@@ -18,6 +18,7 @@ import contextlib
 import enum
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from dryden_wind_ros.sitl.events import Level, Notices
 from dryden_wind_ros.sitl.parameter_reader import validate_value
@@ -55,6 +56,24 @@ class _Fit(enum.Enum):
     BY_ITS_WIND = enum.auto()
     #: It shows what a bridge never changes, but a wind that was not sent.
     BUT_FOR_ITS_WIND = enum.auto()
+
+
+@dataclass(frozen=True)
+class Rival:
+    """Another bridge that drives the same vehicle.
+
+    Both began before either had written, so both have found the user's values.
+
+    Attributes
+    ----------
+    holder : str
+        Who it is.
+    first : bool
+        Whether its file is the first by name: then it stays, and the other gives way.
+    """
+
+    holder: str
+    first: bool
 
 
 class WindOwner:
@@ -259,6 +278,33 @@ class WindOwner:
         if wind_strange:
             return _Fit.BUT_FOR_ITS_WIND if marked else _Fit.NO
         return _Fit.BY_ITS_WIND if wind_marked else _Fit.YES
+
+    def rival(self, name: str, value: float) -> Rival | None:
+        """Return the bridge that writes to this vehicle as well, None if there is none to be seen.
+
+        Parameters
+        ----------
+        name : str
+        value : float
+            What the vehicle shows of a parameter.
+        """
+        state = self._state
+        if state is None or not state.locked or name not in WIND_NAMES \
+                or state.was_sent(name, value):
+            return None
+        for other in state.others():
+            holder = other.holder()
+            if holder and other.was_sent(name, value):
+                return Rival(holder, other.path < state.path)
+        return None
+
+    def withdraw(self) -> None:
+        """Leave the vehicle to another bridge that has found the same in it."""
+        if self._state is not None:
+            with contextlib.suppress(OSError):
+                self._state.remove()
+            self._state.release()
+            self._forget()
 
     def looks_written(self, shown: Mapping[str, float]) -> bool:
         """Return whether the values in the vehicle look like those that a bridge writes."""

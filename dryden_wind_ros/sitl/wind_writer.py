@@ -146,6 +146,12 @@ class WindWriter:
         self._last_write_time = None
         self._next_look = 0.0
 
+    def again(self) -> None:
+        """Write everything once more: somebody who wrote something else ends doing so."""
+        for target in self._targets.values():
+            target.sent, target.confirmed, target.misses = None, False, 0
+        self._next_look = 0.0
+
     def aim(self, values: Mapping[str, float], now: float) -> None:
         """Set what these are to be, as far as the vehicle has them."""
         for name, wanted in values.items():
