@@ -600,7 +600,7 @@ def test_garbage_is_no_exception_and_costs_no_memory(chunks: list[bytes]) -> Non
         pilot.channel.receive(chunk)
         pilot.tick()
     pilot.run(0.2)
-    assert len(pilot.channel._parser.buf) < 10_000
+    assert len(pilot.channel._parser._buffer) < 10_000
     pilot.log.clear()
 
 

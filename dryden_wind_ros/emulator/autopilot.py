@@ -143,10 +143,11 @@ class Autopilot:
 
     def next_due(self) -> int:
         """Return the loop tick (microseconds since boot) on which something is to be done."""
-        due = self.t_us + LONGEST_STEP_US
+        due: float = self.t_us + LONGEST_STEP_US
         for channel in self.channels:
-            if channel.connected and channel.due:
-                due = min(due, min(channel.due.values()))
+            if channel.connected:
+                if channel.next_at < due:
+                    due = channel.next_at
                 if channel.list_position is not None:
                     due = min(due, self.t_us + 1)
         if self.reboot_at is not None:
@@ -172,9 +173,7 @@ class Autopilot:
 
     def client_joined(self, channel: Channel) -> None:
         """Start sending to a new client: rates as the last one left them, in step with time."""
-        channel.connected = True
-        for message_id, interval in channel.intervals.items():
-            channel.due[message_id] = self.t_us + interval
+        channel.begin(self.t_us)
 
     # ------------------------------------------------------------------ simulation
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from dryden_wind_ros.emulator.streams import DEFAULT_INTERVAL_US, DEFAULT_MESSAGES, STREAMS
+from dryden_wind_ros.sitl.framing import FrameParser
 
 _MAX_INPUT = 1 << 16
 
@@ -15,6 +17,11 @@ class Channel:
     """One MAVLink port of the vehicle: its own sequence numbers, rates and client.
 
     Message intervals live as long as the boot, whoever is connected.
+
+    Attributes
+    ----------
+    next_at : float
+        When the next message is due, us since boot; infinite if none is.
     """
 
     def __init__(self, number: int) -> None:
@@ -25,17 +32,12 @@ class Channel:
         #: Interval of each stream's messages where nothing else was asked, us; 0: not sent.
         self.stream_intervals: dict[int, int] = {}
         self.due: dict[int, int] = {}
+        self.next_at = math.inf
         self.list_position: int | None = None
-        self._parser = self._new_parser()
+        self._parser = FrameParser(mavlink.mavlink_map)
         self._input: list[bytes] = []
         self._input_size = 0
         self._output: list[bytes] = []
-
-    @staticmethod
-    def _new_parser() -> Any:
-        parser = mavlink.MAVLink(None)
-        parser.robust_parsing = True
-        return parser
 
     def receive(self, data: bytes) -> None:
         """Keep bytes from the client until the next loop tick reads them."""
@@ -50,29 +52,15 @@ class Channel:
 
     def messages(self) -> list[Any]:
         """Parse what has been received. Garbage is skipped, whatever it is."""
-        data = b''.join(self._input)
+        data = self._input[0] if len(self._input) == 1 else b''.join(self._input)
         self._input.clear()
         self._input_size = 0
-        found: list[Any] = []
-        parser = self._parser
-        try:
-            message = parser.parse_char(data)
-            while message is not None:
-                found.append(message)
-                message = parser.parse_char(b'')
-        except Exception:
-            # The generated parser has no list of what malformed text can raise in it
-            self._parser = self._new_parser()
-            return found
-        if parser.buf_index > 4096:
-            del parser.buf[:parser.buf_index]
-            parser.buf_index = 0
-        return found
+        return self._parser.feed(data)
 
     def forget_client(self) -> None:
         """Drop half-read input and unsent output of a client that has gone."""
         self.connected = False
-        self._parser = self._new_parser()
+        self._parser.reset()
         self._input.clear()
         self._input_size = 0
         self._output.clear()
@@ -86,22 +74,47 @@ class Channel:
         return DEFAULT_INTERVAL_US if message_id in DEFAULT_MESSAGES else 0
 
     def set_interval(self, message_id: int, interval_us: int, t_us: int) -> None:
-        """Send a message every so many microseconds from ``t_us`` on; 0 and less: no longer."""
+        """Send a message every so many microseconds from ``t_us`` on; 0 and less: no longer.
+
+        ArduPilot keeps messages of one interval together, in one bucket. Here it is those whose
+        intervals are multiples of each other, so that they leave at the same loop ticks.
+        """
         if interval_us <= 0:
             self.intervals.pop(message_id, None)
             self.due.pop(message_id, None)
         else:
+            shared = max((other for ident, other in self.intervals.items()
+                          if ident != message_id and interval_us % other == 0), default=0)
+            at = t_us + interval_us
+            if shared:
+                bucket = next(due for ident, due in self.due.items()
+                              if self.intervals[ident] == shared and ident != message_id)
+                at -= (at - bucket) % shared
             self.intervals[message_id] = interval_us
-            self.due[message_id] = t_us + interval_us
+            self.due[message_id] = at
+        self.next_at = min(self.due.values(), default=math.inf)
+
+    def begin(self, t_us: int) -> None:
+        """Begin to send to a client that has come: at the rates that the last one left."""
+        self.connected = True
+        self.due = {message_id: t_us + interval for message_id, interval in self.intervals.items()}
+        self.next_at = min(self.due.values(), default=math.inf)
 
     def fall_due(self, t_us: int) -> list[int]:
-        """Return the messages due at ``t_us``, and note when each is due next."""
+        """Return the messages due at ``t_us``, and note when each is due next.
+
+        The clock comes first: what carries no time belongs to it.
+        """
+        if t_us < self.next_at:
+            return []
         due, intervals = self.due, self.intervals
         found = [message_id for message_id, at in due.items() if at <= t_us]
         for message_id in found:
             # Late by more than an interval: what was missed is not made up for
             at = due[message_id] + intervals[message_id]
             due[message_id] = at if at > t_us else t_us + intervals[message_id]
+        self.next_at = min(due.values())
+        found.sort()
         return found
 
     def send(self, message: Any) -> None:

@@ -1,6 +1,7 @@
 """What the embedded vehicle says of itself: one function a MAVLink message.
 
-Each takes the vehicle and returns the message, or None where there is nothing to be said yet.
+Each takes the vehicle and returns the message, or None where there is nothing to be said yet. What
+is sent often has its fields in the order of the wire (`sitl.wire`).
 SIM_STATE tells the truth; what an autopilot cannot know, the others say as EKF3 has it.
 """
 
@@ -15,6 +16,7 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from dryden_wind_ros.emulator.config import Home, VehicleConfig
 from dryden_wind_ros.emulator.flight import GRAVITY, Flight, Motion
 from dryden_wind_ros.emulator.modes import GUIDED_MODES
+from dryden_wind_ros.sitl import wire
 
 if TYPE_CHECKING:
     from dryden_wind_ros.emulator.autopilot import Autopilot
@@ -37,8 +39,8 @@ def heartbeat(vehicle: Autopilot) -> Any:
             else mavlink.MAV_TYPE_FIXED_WING)
     state = (mavlink.MAV_STATE_STANDBY if flight.motion is Motion.GROUND
              else mavlink.MAV_STATE_ACTIVE)
-    return mavlink.MAVLink_heartbeat_message(
-        kind, mavlink.MAV_AUTOPILOT_ARDUPILOTMEGA, base, vehicle.mode, state, 3)
+    return wire.HEARTBEAT.of(
+        vehicle.mode, kind, mavlink.MAV_AUTOPILOT_ARDUPILOTMEGA, base, state, 3)
 
 
 def sys_status(vehicle: Autopilot) -> Any:
@@ -50,7 +52,7 @@ def sys_status(vehicle: Autopilot) -> Any:
 
 def system_time(vehicle: Autopilot) -> Any:
     unix = EPOCH_US + vehicle.t_us if vehicle.ekf.gps_fix else 0
-    return mavlink.MAVLink_system_time_message(unix, vehicle.time_boot_ms)
+    return wire.SYSTEM_TIME.of(unix, vehicle.time_boot_ms)
 
 
 def _position(vehicle: Autopilot) -> tuple[float, float, float]:
@@ -92,7 +94,7 @@ def gps_raw_int(vehicle: Autopilot) -> Any:
 
 def attitude(vehicle: Autopilot) -> Any:
     flight = vehicle.flight
-    return mavlink.MAVLink_attitude_message(
+    return wire.ATTITUDE.of(
         vehicle.time_boot_ms, flight.roll, flight.pitch, _signed(flight.yaw), flight.roll_rate,
         flight.pitch_rate, flight.yaw_rate)
 
@@ -119,7 +121,7 @@ def sim_state(vehicle: Autopilot) -> Any:
     latitude, longitude = _latitude_longitude(home, north, east)
     sin_roll, cos_roll = math.sin(flight.roll), math.cos(flight.roll)
     sin_pitch, cos_pitch = math.sin(flight.pitch), math.cos(flight.pitch)
-    return mavlink.MAVLink_sim_state_message(
+    return wire.SIM_STATE.of(
         *_quaternion(flight), flight.roll, flight.pitch, _signed(flight.yaw),
         GRAVITY * sin_pitch, -GRAVITY * sin_roll * cos_pitch, -GRAVITY * cos_roll * cos_pitch,
         flight.roll_rate, flight.pitch_rate, flight.yaw_rate,
@@ -131,7 +133,7 @@ def local_position_ned(vehicle: Autopilot) -> Any:
     if not vehicle.ekf.has_origin or vehicle.ekf.no_aiding:
         return None
     north, east, up, v_north, v_east = _estimate(vehicle)
-    return mavlink.MAVLink_local_position_ned_message(
+    return wire.LOCAL_POSITION_NED.of(
         vehicle.time_boot_ms, north, east, 0.0 - up, v_north, v_east, 0.0 - vehicle.flight.v_up)
 
 
@@ -142,7 +144,7 @@ def global_position_int(vehicle: Autopilot) -> Any:
     if vehicle.ekf.has_origin:
         latitude, longitude = _latitude_longitude(home, north, east)
         altitude = round((home.altitude + up) * 1000.0)
-    return mavlink.MAVLink_global_position_int_message(
+    return wire.GLOBAL_POSITION_INT.of(
         vehicle.time_boot_ms, latitude, longitude, altitude,
         round(up * 1000.0), _centi(v_north), _centi(v_east), _centi(-flight.v_up),
         round(math.degrees(flight.yaw) % 360.0 * 100.0) % 36000)
@@ -158,16 +160,16 @@ def vfr_hud(vehicle: Autopilot) -> Any:
         airspeed = math.hypot(v_north - ekf.wind_north, v_east - ekf.wind_east)
     else:
         airspeed = ground_speed
-    return mavlink.MAVLink_vfr_hud_message(
-        airspeed, ground_speed, int(math.degrees(flight.yaw) % 360.0),
-        int(flight.throttle), vehicle.config.home.altitude + up, flight.v_up)
+    return wire.VFR_HUD.of(
+        airspeed, ground_speed, vehicle.config.home.altitude + up, flight.v_up,
+        int(math.degrees(flight.yaw) % 360.0), int(flight.throttle))
 
 
 def ekf_status_report(vehicle: Autopilot) -> Any:
     ekf = vehicle.ekf
-    return mavlink.MAVLink_ekf_status_report_message(
-        ekf.flags, ekf.velocity_variance, ekf.position_variance, ekf.height_variance,
-        ekf.compass_variance, 0.0, ekf.airspeed_variance)
+    return wire.EKF_STATUS_REPORT.of(
+        ekf.velocity_variance, ekf.position_variance, ekf.height_variance, ekf.compass_variance,
+        0.0, ekf.flags, ekf.airspeed_variance)
 
 
 def wind(vehicle: Autopilot) -> Any:
@@ -177,11 +179,11 @@ def wind(vehicle: Autopilot) -> Any:
     north, east = (ekf.wind_north, ekf.wind_east) if ekf.active else vehicle.dcm_wind
     # -0.0 on purpose: no wind reads as direction -180, as ArduPilot sends it
     direction = math.degrees(math.atan2(-east, -north))
-    return mavlink.MAVLink_wind_message(direction, math.hypot(north, east), 0.0)
+    return wire.WIND.of(direction, math.hypot(north, east), 0.0)
 
 
 def extended_sys_state(vehicle: Autopilot) -> Any:
-    return mavlink.MAVLink_extended_sys_state_message(vehicle.flight.vtol, vehicle.flight.landed)
+    return wire.EXTENDED_SYS_STATE.of(vehicle.flight.vtol, vehicle.flight.landed)
 
 
 def autopilot_version(vehicle: Autopilot) -> Any:
@@ -213,8 +215,8 @@ def gps_global_origin(vehicle: Autopilot) -> Any:
 
 def parameter_value(vehicle: Autopilot, name: str, index: int = 65535) -> Any:
     table = vehicle.parameters
-    return mavlink.MAVLink_param_value_message(
-        name.encode(), table.values[name], table.types[name], len(table.names), index)
+    return wire.PARAM_VALUE.of(
+        table.values[name], len(table.names), index, name, table.types[name])
 
 
 def _signed(angle: float) -> float:

@@ -1,9 +1,10 @@
 """MAVLink frames out of a stream of bytes.
 
-pymavlink decodes; finding the frames is done here, for two reasons. Frames that nobody wants (other
-vehicles, other messages) are passed over without being decoded, a quarter of the cost. And a frame
-whose checksum is wrong costs only its first byte: pymavlink's parser throws away as many bytes as
-the broken length field says, up to 280, and with them the good frames in between.
+pymavlink decodes what is rare, and `wire` what is not; finding the frames is done here, for two
+reasons. Frames that nobody wants (other vehicles, other messages) are passed over without being
+decoded. And a frame whose checksum is wrong costs only its first byte: pymavlink's parser throws
+away as many bytes as the broken length field says, up to 280, and with them the good frames in
+between.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-_V1, _V2 = 0xFE, 0xFD
+from dryden_wind_ros.sitl.wire import EXTRAS, HEADER_V2, KINDS, V1, V2, checksum
+
 _HEARTBEAT = mavlink.MAVLINK_MSG_ID_HEARTBEAT
 _PARAM_VALUE = mavlink.MAVLINK_MSG_ID_PARAM_VALUE
 _FLOAT = struct.Struct('<f')
@@ -25,17 +27,17 @@ _STEP_BACK, _TANGLED = 60, 200
 
 def frame_source(data: bytes) -> tuple[int, int] | None:
     """Return system and component of the frame that `data` begins with; None if it does not."""
-    if len(data) >= 8 and data[0] == _V2:
+    if len(data) >= 8 and data[0] == V2:
         return data[5], data[6]
-    if len(data) >= 8 and data[0] == _V1:
+    if len(data) >= 8 and data[0] == V1:
         return data[3], data[4]
     return None
 
 
-def _name_and_value(payload: bytearray) -> tuple[bytes, float]:
+def _name_and_value(payload: bytes) -> tuple[bytes, float]:
     """Return what PARAM_VALUE tells; MAVLink 2 leaves out zeros at the end of a payload."""
     value, = _FLOAT.unpack(payload[:4].ljust(4, b'\0'))
-    return bytes(payload[8:24]).split(b'\0', 1)[0], value
+    return payload[8:24].split(b'\0', 1)[0], value
 
 
 class FrameParser:
@@ -74,12 +76,12 @@ class FrameParser:
         self.on_echo: Callable[[bytes, float], bool] | None = None
         self._number = self._checksum = -1
         self._tangle = 0
-        self._buffer = bytearray()
+        self._buffer = b''
         self._codec = mavlink.MAVLink(None)
 
     def reset(self) -> None:
         """Forget a half-read frame: what comes now does not go on with it."""
-        self._buffer.clear()
+        self._buffer = b''
         self.forget_numbers()
 
     def forget_numbers(self) -> None:
@@ -110,85 +112,73 @@ class FrameParser:
         self._number, self._checksum = number, checksum
 
     def feed(self, data: bytes) -> list[Any]:
-        """Return the wanted messages (pymavlink's objects) that `data` completes.
+        """Return the wanted messages that `data` completes, as pymavlink or `wire` have them.
 
         Never raises on any input. What is left of an incomplete frame, at most 280 bytes, is kept.
         """
-        buffer = self._buffer
-        buffer += data
-        size = len(buffer)
+        if self._buffer:
+            data = self._buffer + data
+        size = len(data)
         start = 0
         messages = []
         while start < size:
-            magic = buffer[start]
-            if magic == _V2:
+            magic = data[start]
+            if magic == V2:
                 if size - start < 12:
                     break
-                flags = buffer[start + 2]
-                end = start + 12 + buffer[start + 1] + (13 if flags & 1 else 0)
-                known = not flags & ~1
-                ident = buffer[start + 7] | buffer[start + 8] << 8 | buffer[start + 9] << 16
-                system, component = buffer[start + 5], buffer[start + 6]
-            elif magic == _V1:
+                _, length, flags, _, number, system, component, low, high = \
+                    HEADER_V2.unpack_from(data, start)
+                if flags & ~1:
+                    start = self._refuse(data, start)
+                    continue
+                ident = low | high << 16
+                body = start + 10
+                tail = body + length
+                end = tail + (15 if flags else 2)
+            elif magic == V1:
                 if size - start < 8:
                     break
-                end = start + 8 + buffer[start + 1]
-                known = True
-                ident = buffer[start + 5]
-                system, component = buffer[start + 3], buffer[start + 4]
+                _, length, number, system, component, ident = data[start:start + 6]
+                body = start + 6
+                tail = body + length
+                end = tail + 2
             else:
-                start = self._next_marker(start + 1)
-                self.bad += 1
+                start = self._refuse(data, start)
                 continue
-            if known and end > size:
+            if end > size:
                 break
-            if not known:
-                start = self._next_marker(start + 1)
-                self.bad += 1
-                continue
-            if ident in self.wanted and (
+            extra = EXTRAS.get(ident)
+            if extra is None:
+                # A message this dialect does not know cannot be checked; believe it if a frame
+                # follows.
+                good = end == size or data[end] in (V1, V2)
+            else:
+                good = checksum(data[start + 1:tail] + extra) == data[tail] | data[tail + 1] << 8
+            if good and ident in self.wanted and (
                     ident == _HEARTBEAT or (
                         self.system in (0, system) and self.component in (0, component))):
-                if ident == _PARAM_VALUE and self.on_echo is not None and magic == _V2:
-                    good = self._checksum_fits(start, end, ident)
-                    taken = good and self.on_echo(*_name_and_value(
-                        buffer[start + 10:start + 10 + buffer[start + 1]]))
-                else:
-                    taken = False
-                try:
-                    if not taken:
-                        messages.append(self._codec.decode(buffer[start:end]))
-                    good = True
-                except Exception:  # MAVError, and whatever odd payloads make pymavlink raise
-                    good = False
-            else:
-                good = self._checksum_fits(start, end, ident)
-            if good:
-                self.frames += 1
-                if system == self.system and component == self.component:
-                    tail = end - (15 if magic == _V2 and flags & 1 else 2)
-                    self._count(buffer[start + (4 if magic == _V2 else 2)],
-                                buffer[tail] | buffer[tail + 1] << 8)
-                start = end
-            else:
-                self.bad += 1
-                start = self._next_marker(start + 1)
-        del buffer[:start]
+                kind = KINDS.get(ident)
+                if kind is None:
+                    try:
+                        messages.append(self._codec.decode(bytearray(data[start:end])))
+                    except Exception:  # MAVError, and whatever odd payloads make pymavlink raise
+                        good = False
+                elif ident != _PARAM_VALUE or self.on_echo is None \
+                        or not self.on_echo(*_name_and_value(data[body:tail])):
+                    messages.append(kind.read(data[body:tail], system, component))
+            if not good:
+                start = self._refuse(data, start)
+                continue
+            self.frames += 1
+            if system == self.system and component == self.component:
+                self._count(number, data[tail] | data[tail + 1] << 8)
+            start = end
+        self._buffer = data[start:]
         return messages
 
-    def _next_marker(self, start: int) -> int:
-        places = [place for place in (self._buffer.find(_V1, start), self._buffer.find(_V2, start))
+    def _refuse(self, data: bytes, start: int) -> int:
+        """Count what begins at `start` as bad; return where a frame may begin next."""
+        self.bad += 1
+        places = [place for place in (data.find(V1, start + 1), data.find(V2, start + 1))
                   if place >= 0]
-        return min(places) if places else len(self._buffer)
-
-    def _checksum_fits(self, start: int, end: int, ident: int) -> bool:
-        buffer = self._buffer
-        kind = mavlink.mavlink_map.get(ident)
-        if kind is None:
-            # A message this dialect does not know cannot be checked; believe it if a frame follows.
-            return end == len(buffer) or buffer[end] in (_V1, _V2)
-        signed = 13 if buffer[start] == _V2 and buffer[start + 2] & 1 else 0
-        body = buffer[start + 1:end - 2 - signed]
-        body.append(kind.crc_extra)
-        crc = buffer[end - 2 - signed] | buffer[end - 1 - signed] << 8
-        return int(mavlink.x25crc(body).crc) == crc
+        return min(places) if places else len(data)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
+from dryden_wind_ros.sitl import wire
 from dryden_wind_ros.sitl.events import Level, Notices
 from dryden_wind_ros.sitl.parameter_reader import ParameterReader, validate_value
 
@@ -192,8 +193,8 @@ class WindWriter:
         if self._before_sending is not None:
             self._before_sending(self.in_force | {
                 target.name: target.wanted for target in due if target.wanted is not None})
-        if not self._send(*[mavlink.MAVLink_param_set_message(
-                reader.system, reader.component, target.name.encode(), target.wanted,
+        if not self._send(*[wire.PARAM_SET.of(
+                target.wanted, reader.system, reader.component, target.name,
                 reader.kinds.get(target.name, mavlink.MAV_PARAM_TYPE_REAL32))
                 for target in due]):
             return False
