@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dryden_wind_ros.gusts.air_settings import AirSettings
 from dryden_wind_ros.gusts.conditions import (
@@ -52,8 +52,7 @@ _ODOMETRY_KEPT = 128
 _ODOMETRY_AGE_NS = 2_000_000_000
 
 
-@dataclass(frozen=True)
-class AirTick:
+class AirTick(NamedTuple):
     """The air at one tick; see WindState.msg for units.
 
     Attributes
@@ -108,8 +107,7 @@ class AirTick:
         return self.mean.enu
 
 
-@dataclass(frozen=True)
-class Advanced:
+class Advanced(NamedTuple):
     """What a clock message brought.
 
     Attributes
@@ -124,8 +122,7 @@ class Advanced:
     restarted: bool = False
 
 
-@dataclass(frozen=True)
-class _Odometry:
+class _Odometry(NamedTuple):
     time_ns: int
     position: Vector
     velocity_enu: Vector

@@ -31,6 +31,7 @@ from dryden_wind_ros.gusts.frames import Vector, body_to_enu
 from dryden_wind_ros.gusts.shared_air import SharedAir
 from dryden_wind_ros.gusts.tick_grid import TickRate
 from dryden_wind_ros.nodes import common
+from dryden_wind_ros.nodes.listeners import AGAIN_S, Listeners
 from dryden_wind_ros.nodes.scenario_follower import ScenarioFollower, gust_asked_for
 from dryden_wind_ros.nodes.slow_service import create_slow_service
 from dryden_wind_ros.nodes.wind_messages import (
@@ -52,6 +53,9 @@ REPEATED_BACK = 4
 TWIN_PATIENCE_S = 25.0
 """Wall time after which a second wind node is reported, s: DDS believes for 20 s that a killed one
 lives."""
+
+COUNT_TWINS_S = 5.0
+"""How often other wind nodes are looked for, s; in a fleet of fifty a count takes 0.4 ms."""
 
 REPEAT_TICKS = 20
 """An unchanged sim_wind is repeated this often, for those who missed it."""
@@ -122,9 +126,11 @@ class DrydenWindNode(Node):
             TwistWithCovarianceStamped, 'wind', common.STREAM_QOS)
         self._state_pub = self.create_publisher(
             messages.WindState, 'wind/state', common.STREAM_QOS)
-        self._tick_pubs = (self._gust_pub, self._mean_pub, self._wind_pub, self._state_pub)
         self._sim_wind_pub = self.create_publisher(
             messages.SimWind, 'sim_wind', common.LATCHED_QOS)
+        self._listeners = Listeners((
+            self._sim_wind_pub, self._gust_pub, self._mean_pub, self._wind_pub, self._state_pub),
+            0.0 if listen else AGAIN_S)
         self._diagnostics_pub = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
 
         # Only the clock wakes this node. The others are taken from their queues when a tick, an
@@ -171,7 +177,8 @@ class DrydenWindNode(Node):
         self._bad_odometry = 0
         self._bad_odometry_text = ''
         self._bad_odometry_at = -math.inf
-        self._alone_at = self._started_at
+        self._alone_at = self._counted_at = self._started_at
+        self._others = 0
         self._went_back: deque[float] = deque(maxlen=REPEATED_BACK)
         self._said: set[str] = set()
         self.get_logger().info(
@@ -359,7 +366,7 @@ class DrydenWindNode(Node):
         # Publishing costs as much as a tick of the air: while nobody listens, what is latched for
         # those who come later is renewed once a second.
         with self._lock:
-            heard = self._sim_wind_pub.get_subscription_count() > 0
+            heard = self._listeners.heard()[0]
             self._unheard = None if heard else tick
             if heard:
                 self._sim_wind_pub.publish(self._sim_wind(tick))
@@ -375,7 +382,7 @@ class DrydenWindNode(Node):
 
     def _publish(self, tick: AirTick) -> None:
         """Publish the air of a tick to those who listen."""
-        heard = [publisher.get_subscription_count() for publisher in self._tick_pubs]
+        heard = self._listeners.heard()[1:]
         if not any(heard):
             return
         stamp = time_of(tick.time_ns)
@@ -560,11 +567,14 @@ class DrydenWindNode(Node):
                 'gust u, v, w (m/s)': ', '.join(f'{x:.2f}' for x in newest.gust),
                 'height (m)': f'{newest.height:.2f}', 'airspeed (m/s)': f'{newest.airspeed:.2f}'}
         topic = self._sim_wind_pub.topic_name
-        others = self.count_publishers(topic) - 1
-        if others < 1:
-            self._alone_at = time.monotonic()
+        now = time.monotonic()
+        if now - self._counted_at >= min(COUNT_TWINS_S, TWIN_PATIENCE_S / 2):
+            self._counted_at = now
+            self._others = self.count_publishers(topic) - 1
+        if self._others < 1:
+            self._alone_at = now
             self._said.discard('twin')
-        elif time.monotonic() - self._alone_at > TWIN_PATIENCE_S:
+        elif now - self._alone_at > TWIN_PATIENCE_S:
             text = (f'another wind node publishes {topic} too: SITL is given now one wind, now the '
                     'other. End one of them, or give each vehicle its own namespace')
             self._say_once('twin', text)

@@ -90,6 +90,8 @@ class EkfWindFollower:
     def update(self, message: Any) -> EkfWindSample | None:
         """Take one message; return a sample if one is due."""
         kind = message.get_type()
+        if kind == 'SIM_STATE':
+            return None  # twenty times a second, and what an estimate cannot know
         if kind == 'ATTITUDE':
             self._heading_deg = math.degrees(message.yaw)
         elif kind == 'HEARTBEAT':
@@ -97,7 +99,7 @@ class EkfWindFollower:
         elif kind == 'EXTENDED_SYS_STATE':
             self._vtol_state = message.vtol_state
         with self._lock:
-            if kind in ('EKF_STATUS_REPORT', 'SYSTEM_TIME'):
+            if kind == 'EKF_STATUS_REPORT':
                 self._monitor.flown(*self._wind_flown())
             state = self._monitor.update(message)
         if state is None:

@@ -81,8 +81,13 @@ class ServiceWait:
 
     def __init__(self, context: Context, services: Iterable[Service]) -> None:
         self._services = {service.handle.pointer: service for service in services}
+        self._guard = GuardCondition(None, None, context=context)
         self._waits = rclpy_implementation.WaitSet(
-            0, 0, 0, 0, len(self._services), 0, context.handle)
+            0, 1, 0, 0, len(self._services), 0, context.handle)
+
+    def wake(self) -> None:
+        """End the wait that goes on, or else the next one at once."""
+        self._guard.trigger()
 
     def ready(self, seconds: float) -> list[Service]:
         """Return the services that have requests; wait for one up to so long."""
@@ -90,6 +95,7 @@ class ServiceWait:
         waits.clear_entities()
         for service in self._services.values():
             waits.add_service(service.handle)
+        waits.add_guard_condition(self._guard.handle)
         waits.wait(round(seconds * 1e9))
         return [self._services[pointer] for pointer in waits.get_ready_entities('service')]
 

@@ -29,6 +29,7 @@ from dryden_wind_ros.nodes import common
 from dryden_wind_ros.nodes.common import Parameter
 from dryden_wind_ros.nodes.ekf_wind import PARAMETERS as EKF_PARAMETERS
 from dryden_wind_ros.nodes.ekf_wind import EkfWindFollower, EkfWindSample
+from dryden_wind_ros.nodes.listeners import AGAIN_S, Listeners
 from dryden_wind_ros.nodes.newest import NewestMessage
 from dryden_wind_ros.nodes.wind_messages import TRUE_VARIANCE
 from dryden_wind_ros.sitl.connection import ConnectionStringError, parse_connection
@@ -157,6 +158,8 @@ class MavlinkBridge(Node):
         self._odometry.child_frame_id = values['child_frame_id']
         self._odometry_publisher = self.create_publisher(
             OdometryMsg, 'odom', common.STREAM_QOS) if values['publish_odometry'] else None
+        self._listeners = Listeners(
+            (self._clock_publisher, self._odometry_publisher), 0.0 if loop is None else AGAIN_S)
         self._origin_publisher = self.create_publisher(
             PointStamped, 'odom_origin', common.LATCHED_QOS)
         self._origin: Origin | None = None
@@ -225,10 +228,8 @@ class MavlinkBridge(Node):
         self.session.set_wind(wind)
 
     def _on_second(self) -> None:
-        heard = self._odometry_publisher is not None \
-            and self._odometry_publisher.get_subscription_count() > 0
         self.session.need_attitude(
-            heard or (self._turns is not None and self._turns()))
+            self._listeners.heard()[1] or (self._turns is not None and self._turns()))
         link, parameters = self.session.status()
         self._vehicle_type = link.vehicle_type
         if link.state is not LinkState.UP:
@@ -250,7 +251,7 @@ class MavlinkBridge(Node):
     # -- from the vehicle, in the link's thread
 
     def _on_tick(self, milliseconds: int) -> None:
-        if self._clock_publisher is not None and self._clock_publisher.get_subscription_count():
+        if self._listeners.heard()[0]:
             self._publish_clock(milliseconds)
         if self._tick_feed is not None:
             self._tick_feed(milliseconds * 1_000_000)
@@ -272,8 +273,7 @@ class MavlinkBridge(Node):
             self._report_effect()
         if self.frame.origin != self._origin:
             self._tell_origin(self.frame.origin)
-        if self._odometry_publisher is None \
-                or not self._odometry_publisher.get_subscription_count():
+        if not self._listeners.heard()[1]:
             return
         message = self._odometry
         stamp = message.header.stamp

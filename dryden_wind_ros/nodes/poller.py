@@ -55,6 +55,10 @@ class Poller:
         for service in self._requests.ready(wait_s):
             self._guarded(self._nodes[service], partial(inside_rclpy.answer, service))
 
+    def wake(self) -> None:
+        """End the wait that goes on, or else the next one at once; from any thread."""
+        self._requests.wake()
+
     def _guarded(self, node: Node, callback: Callable[[], object]) -> None:
         try:
             callback()

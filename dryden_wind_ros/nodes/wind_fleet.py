@@ -77,8 +77,11 @@ PARAMETERS = (
 _KNOWN = frozenset(
     row.name for row in (*PARAMETERS, *wind_parameters.PARAMETERS, *bridge_module.PARAMETERS))
 
-POLL_S = 0.2
-"""How often timers are looked after, s; and services, beside a shared clock."""
+POLL_S = 0.5
+"""How often timers are looked after, s."""
+
+SHARED_POLL_S = 0.2
+"""How often timers and services are looked after beside a shared clock, s."""
 
 FIRST_WITHIN_S = 20.0
 """How long another part waits for the first one's word about the common air of a field, s."""
@@ -301,6 +304,7 @@ class WindFleet(Node):
         """Look after services, timers and the shared clock until the program is told to end."""
         poller = Poller((self, *(n for pair in self.pairs for n in (pair.wind, pair.bridge))))
         if self._clock_sub is None:
+            ending.when_told(poller.wake)
             while not ending.told():
                 poller.poll(POLL_S)
                 self._look_at_parts()
@@ -311,7 +315,7 @@ class WindFleet(Node):
             if time.monotonic() >= next_poll:
                 poller.poll()
                 self._look_at_parts()
-                next_poll = time.monotonic() + POLL_S
+                next_poll = time.monotonic() + SHARED_POLL_S
             time.sleep(CLOCK_S)
 
     def _take_clock(self) -> None:

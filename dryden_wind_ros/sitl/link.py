@@ -321,8 +321,9 @@ class Link:
 
         To be called anew whenever a vehicle was found, found again or restarted.
         """
-        if self.up:
+        if self.up and not self._intervals.wanted:
             self._intervals.want()
+            self._next_check = self._now
 
     def release_intervals(self) -> None:
         """Give all messages their default rates back, and ask for nothing any more."""
@@ -570,8 +571,7 @@ class Link:
                 self._notices.tell(Level.INFO, 'one vehicle is heard again')
             if self.up and self._state is LinkState.UP:
                 self._watch(now)
-        if self.up and self._state is LinkState.UP:
-            self._intervals.poll(now)
+                self._intervals.poll(now)
 
     def _tell_flood(self, now: float) -> None:
         if self._reader.flooded(now):

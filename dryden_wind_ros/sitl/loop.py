@@ -58,6 +58,7 @@ class LinkLoop:
         #: What is waited on: link -> (file descriptor, events), and back.
         self._waits: dict[Pollable, tuple[int, int]] = {}
         self._by_descriptor: dict[int, Pollable] = {}
+        self._polled_at: dict[Pollable, float] = {}
         self._thread = threading.Thread(target=self._run, name='mavlink', daemon=True)
 
     def start(self) -> None:
@@ -99,9 +100,12 @@ class LinkLoop:
                     due.add(self._woken.popleft())
                 if now >= next_timer:
                     next_timer = now + self._TIMER_S
-                    due.update(self._links)
+                    # What had its turn lately has done what was due.
+                    due.update(link for link in self._links
+                               if now - self._polled_at.get(link, 0.0) > self._TIMER_S / 2)
                 for link in due:
                     self._serving = link
+                    self._polled_at[link] = now
                     try:
                         link.poll(now)
                     except Exception as error:

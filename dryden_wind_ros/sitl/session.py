@@ -94,7 +94,8 @@ class Session:
     on_odometry : callable, optional
         Called with every `Odometry`.
     on_message : callable, optional
-        Called with every message of the vehicle that was asked for (pymavlink's objects).
+        Called with every message of the vehicle that was asked for, but those SYSTEM_TIMEs that
+        reach no new tick.
     on_armed : callable, optional
         Called with the vehicle time in ms at which it was armed, or first seen armed; with 0 when
         the vehicle was found or restarted. Heartbeats tell, so it is known up to a second late.
@@ -286,6 +287,8 @@ class Session:
         if ident == _SYSTEM_TIME:
             milliseconds = message.time_boot_ms
             tick = tick_number(milliseconds / 1000)
+            if self._tick is not None and tick == self._tick:
+                return  # every other one: it tells nobody anything
             if self._tick is None or tick > self._tick:
                 self._tick = tick
                 self.flown.advance(milliseconds / 1000)

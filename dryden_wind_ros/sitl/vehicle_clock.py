@@ -153,10 +153,12 @@ class VehicleClock:
 
     def _judge_step(self, ms: int, now: float) -> None:
         """Compare a step of the clock with what passed on the wall."""
-        speedup, _ = self.rates()
-        if not self._heard or not speedup > 0:
+        if len(self._heard) < 3:
             return
-        wall, before = self._heard[-1]
+        (wall0, ms0), (wall, before) = self._heard[0], self._heard[-1]
+        if not (wall > wall0 and before > ms0):
+            return
+        speedup = (before - ms0) / 1000 / (wall - wall0)
         step, passed = ms - before, 1000 * speedup * (now - wall)
         if step > _LEAP_MS and abs(step - passed) > _LEAP_MS + _LEAP_PART * passed:
             self.leap = (now, before, ms)

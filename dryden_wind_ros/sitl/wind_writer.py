@@ -42,13 +42,15 @@ _STILL_S, _STILL_ANSWERS = 1.5, 3
 class _Target:
     """One parameter: what it is to be, and what was done about it."""
 
-    __slots__ = ('confirmed', 'misses', 'moved_at', 'name', 'refused', 'same', 'sent', 'sent_at',
-                 'sent_before', 'wanted')
+    __slots__ = ('arrives_as', 'confirmed', 'misses', 'moved_at', 'name', 'refused', 'same',
+                 'sent', 'sent_at', 'sent_before', 'wanted')
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.wanted: float | None = None
         self.sent: float | None = None
+        #: What was sent, as a vehicle tells it.
+        self.arrives_as = math.nan
         self.sent_at = 0.0
         self.confirmed = False
         self.misses = 0
@@ -107,6 +109,8 @@ class WindWriter:
         self._last_write_time: float | None = None
         self._last_write_at = -math.inf
         self._next_look = 0.0
+        #: Whether anything may be due: what was written is asked for, poll by poll, in vain.
+        self._maybe_due = False
         self.urgent = False
         self.sent = self.echoed = 0
 
@@ -159,13 +163,14 @@ class WindWriter:
             target = self._targets[name]
             if target.wanted != wanted and name not in self._reader.missing:
                 target.wanted = wanted
+                self._maybe_due = True
                 target.confirmed = False
                 target.misses = 0
                 self._next_look = min(self._next_look, now + _STEADY_S)
 
     def put_back(self, values: Mapping[str, float]) -> None:
         """Set these again, whatever was done about them before, and nothing else."""
-        self.urgent = True
+        self.urgent = self._maybe_due = True
         for name, target in self._targets.items():
             target.wanted = None if name in self._reader.missing else values.get(name)
             target.sent, target.confirmed, target.refused, target.misses = None, False, False, 0
@@ -182,8 +187,11 @@ class WindWriter:
 
     def write(self, now: float, vehicle_time: float | None) -> bool:
         """Write what is due, the longest unsent first; return whether anything was written."""
+        if not self._maybe_due or not self.may_write(now, vehicle_time):
+            return False
         due = [target for target in self._targets.values() if target.due]
-        if not due or not self.may_write(now, vehicle_time):
+        self._maybe_due = len(due) > WRITES_AT_ONCE
+        if not due:
             return False
         if len(due) > WRITES_AT_ONCE:
             # The longest unsent first, so that none starves.
@@ -197,6 +205,7 @@ class WindWriter:
                 target.wanted, reader.system, reader.component, target.name,
                 reader.kinds.get(target.name, mavlink.MAV_PARAM_TYPE_REAL32))
                 for target in due]):
+            self._maybe_due = True
             return False
         self._last_write_time, self._last_write_at = vehicle_time, now
         self._next_look = min(self._next_look, now + self._patience)
@@ -205,6 +214,7 @@ class WindWriter:
             if target.moved_at == math.inf:
                 target.moved_at = now
             target.sent = target.wanted
+            target.arrives_as = validate_value(target.name, target.sent)
             target.sent_at = now
             target.confirmed = False
             self.sent += 1
@@ -250,7 +260,7 @@ class WindWriter:
         if target is None or target.sent is None:
             return
         self.echoed += 1
-        followed = number == validate_value(name, target.sent)
+        followed = number == target.arrives_as
         self._judge_following(target, number, followed or number != before, now)
         if followed:
             if target.sent == target.wanted:
@@ -272,6 +282,7 @@ class WindWriter:
             if now - target.sent_at < _STUBBORN_S:
                 return
         target.sent = None
+        self._maybe_due = True
 
     def _judge_following(self, target: _Target, number: float, moved: bool, now: float) -> None:
         """Notice a value that changes all the time here and stands still in the vehicle."""
@@ -291,7 +302,7 @@ class WindWriter:
         target = self._targets.get(name)
         if target is None or target.sent is None or target.refused:
             return
-        if self.urgent and self._reader.values.get(name) == validate_value(name, target.sent):
+        if self.urgent and self._reader.values.get(name) == target.arrives_as:
             # It refuses what it has.
             target.confirmed = True
             return
