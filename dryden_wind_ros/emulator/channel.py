@@ -50,6 +50,11 @@ class Channel:
         """Whether bytes wait to be read."""
         return bool(self._input)
 
+    @property
+    def has_output(self) -> bool:
+        """Whether bytes wait to be sent."""
+        return bool(self._output)
+
     def messages(self) -> list[Any]:
         """Parse what has been received. Garbage is skipped, whatever it is."""
         data = self._input[0] if len(self._input) == 1 else b''.join(self._input)

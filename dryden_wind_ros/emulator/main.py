@@ -187,7 +187,8 @@ class EmbeddedVehicle:
                 self._base_wall += lag
         autopilot.advance(self._due_us)
         for port in self._open_ports:
-            port.flush()
+            if port.waits:
+                port.flush()
         if autopilot.reboot_at is not None and autopilot.t_us >= autopilot.reboot_at:
             self._go_down(now)
             return

@@ -126,6 +126,12 @@ class Port:
         if self._listener is not None:
             self._watch_listener(True)
 
+    @property
+    def waits(self) -> bool:
+        """Whether there is anything to send, and somebody to send it to."""
+        return self._socket is not None and self._channel is not None and (
+            self._channel.has_output or bool(self._unsent))
+
     def flush(self) -> None:
         """Send what the channel has ready; never blocks, drops whole turns when nobody reads."""
         channel, sock = self._channel, self._socket

@@ -80,6 +80,10 @@ _KNOWN = frozenset(
 POLL_S = 0.5
 """How often timers are looked after, s."""
 
+MANY, ROUND_S = 15, 0.02
+"""So many links are read together, every so many s at speedup 1. A vehicle's packets come 60 times
+a second; with a wake-up for each the fleet takes a quarter more CPU time."""
+
 SHARED_POLL_S = 0.2
 """How often timers and services are looked after beside a shared clock, s."""
 
@@ -308,6 +312,7 @@ class WindFleet(Node):
             while not ending.told():
                 poller.poll(POLL_S)
                 self._look_at_parts()
+                self._set_round()
             return
         next_poll = time.monotonic()
         while not ending.told():
@@ -315,8 +320,16 @@ class WindFleet(Node):
             if time.monotonic() >= next_poll:
                 poller.poll()
                 self._look_at_parts()
+                self._set_round()
                 next_poll = time.monotonic() + SHARED_POLL_S
             time.sleep(CLOCK_S)
+
+    def _set_round(self) -> None:
+        """Read many links together, as long as that makes no wind late."""
+        speedups = [pair.bridge.session.link.speedup for pair in self.pairs]
+        known = [speedup for speedup in speedups if speedup > 0.0]
+        self.loop.round_s = ROUND_S / max(1.0, *known) \
+            if len(speedups) >= MANY and len(known) == len(speedups) else 0.0
 
     def _take_clock(self) -> None:
         assert self._clock_sub is not None
@@ -328,6 +341,7 @@ class WindFleet(Node):
 
     def close(self) -> None:
         """Put all vehicles back as they were found, and end the links."""
+        self.loop.round_s = 0.0
         bridges = [pair.bridge for pair in self.pairs]
         for bridge in bridges:
             bridge.begin_close()

@@ -196,6 +196,11 @@ class Link:
         return None if milliseconds is None else milliseconds / 1000
 
     @property
+    def speedup(self) -> float:
+        """Vehicle seconds per wall second, lately; NaN while unknown. From any thread."""
+        return self._clock.rates()[0]
+
+    @property
     def last_heard(self) -> float:
         """Steady time at which the vehicle was heard last."""
         return self._last_heard

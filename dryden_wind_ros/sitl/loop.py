@@ -37,6 +37,12 @@ class LinkLoop:
     on_error : callable
         Called with an exception that a handler raised; the loop goes on.
 
+    Attributes
+    ----------
+    round_s : float
+        How long a round takes at least, s: what arrives meanwhile is read in one go. 0 reads
+        everything at once, at the price of a wake-up for each packet.
+
     Notes
     -----
     `wake` makes the thread poll one link. Whatever a caller left with that link is then dealt with
@@ -48,6 +54,7 @@ class LinkLoop:
 
     def __init__(self, on_error: Callable[[BaseException], None]) -> None:
         self._on_error = on_error
+        self.round_s = 0.0
         # By number of the descriptor: a link may have closed one and been given it again.
         self._waiter = WakeableSelector(selectors.PollSelector)
         self._woken: deque[Pollable] = deque()
@@ -112,6 +119,8 @@ class LinkLoop:
                         self._on_error(error)
                     self._wait_for(link)
                 self._serving = None
+                if self.round_s and not self._stopping:
+                    time.sleep(max(now + self.round_s - time.monotonic(), 0.0))
         finally:
             for link in self._links:
                 link.close()
