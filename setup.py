@@ -8,7 +8,8 @@ setup(
     name=package_name,
     version='0.1.0',
     packages=find_packages(include=[package_name, f'{package_name}.*']),
-    package_data={package_name: ['py.typed'], f'{package_name}.report': ['page.css', 'page.js']},
+    package_data={package_name: ['py.typed'], f'{package_name}.nodes': ['fast_dds.xml'],
+                  f'{package_name}.report': ['page.css', 'page.js']},
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{package_name}']),
         (f'share/{package_name}', ['package.xml']),

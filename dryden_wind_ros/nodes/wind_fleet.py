@@ -30,7 +30,7 @@ from std_srvs.srv import Trigger
 
 from dryden_wind_ros import ending
 from dryden_wind_ros.gusts.shared_air import SharedAir
-from dryden_wind_ros.nodes import common, wind_parameters
+from dryden_wind_ros.nodes import common, fast_dds, wind_parameters
 from dryden_wind_ros.nodes import mavlink_bridge as bridge_module
 from dryden_wind_ros.nodes.common import Parameter
 from dryden_wind_ros.nodes.dryden_wind import DrydenWindNode
@@ -394,6 +394,7 @@ def main(args: Sequence[str] | None = None) -> int:
         node.close()
         left.extend(node.left)
 
+    fast_dds.save_memory()
     code = common.run(WindFleet, args, stop=close, spin=_spin, rows=PARAMETERS, about=__doc__)
     return code or int(bool(left))
 
