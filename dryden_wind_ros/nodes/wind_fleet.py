@@ -137,6 +137,12 @@ class Pair:
             self.wind.destroy_node()
             raise
 
+    def destroy_services(self) -> None:
+        """Destroy the services of both nodes: nobody is answered any more."""
+        for node in (self.bridge, self.wind):
+            for service in list(node.services):
+                node.destroy_service(service)
+
     def destroy(self) -> None:
         """Destroy both nodes."""
         self.bridge.destroy_node()
@@ -371,6 +377,10 @@ class WindFleet(Node):
         self._destroy_pairs()
 
     def _destroy_pairs(self) -> None:
+        # Fast DDS looks through all readers of the process, nearly all of them of services, at
+        # whatever is destroyed: with those gone first, a fleet ends in three quarters of the time.
+        for pair in self.pairs:
+            pair.destroy_services()
         for pair in self.pairs:
             pair.destroy()
         self.pairs.clear()
