@@ -80,14 +80,16 @@ class Kind:
         #: Places of texts.
         self._texts = tuple(place for place, part in enumerate(self._struct.unpack(
             bytes(self._size))) if isinstance(part, bytes))
-        base: Any = namedtuple(source.msgname, (*fields, 'source_system', 'source_component'))
-        self._make: Callable[[tuple[Any, ...]], Any] = type(source.msgname, (base,), {
+        named: Any = namedtuple  # which mypy wants to see spelt out
+        base = named(source.msgname, (*fields, 'source_system', 'source_component'))
+        message: Any = type(source.msgname, (base,), {
             '__slots__': (), 'get_msgId': lambda _, ident=source.id: ident,
             'get_type': lambda _, name=source.msgname: name,
             'get_srcSystem': lambda message: message[-2],
             'get_srcComponent': lambda message: message[-1],
             'pack': lambda message, codec: frame(self.ident, self._packed(message), codec),
-        })._make
+        })
+        self._make: Callable[[tuple[Any, ...]], Any] = message._make
 
     def of(self, *fields: Any) -> Any:
         """Return a message to be sent: its fields in the order of the wire, texts as str."""
