@@ -22,6 +22,7 @@ from support.processes import Program
 from support.vehicle import Probe
 
 from dryden_wind_interfaces.msg import WindState
+from dryden_wind_interfaces.srv import SampleWind
 from dryden_wind_ros.gusts.field import TurbulenceField
 from dryden_wind_ros.nodes import common
 from dryden_wind_ros.sitl.fleet import derived_seed
@@ -30,9 +31,12 @@ pytestmark = pytest.mark.ros2
 
 
 class Fleet:
-    """Embedded vehicles in one process, wind_fleet in another, and a user."""
+    """Embedded vehicles in one process, wind_fleet in another, and a user.
 
-    def __init__(self, folder, count, *fleet_parameters):
+    Of `count` vehicles the last ones can be left to another fleet, see `elsewhere`.
+    """
+
+    def __init__(self, folder, count, *fleet_parameters, left_to_others=0):
         first = free_port()
         while first + 10 * count > 60000:
             first = free_port()
@@ -43,9 +47,11 @@ class Fleet:
         #: Ports for a client of the test's own.
         self.probe_ports = [first + 5 + 10 * i for i in range(count)]
         self.file = folder / 'fleet.yaml'
-        self.file.write_text('\n'.join(
-            f'- {{name: v{i}, connection: "tcp:127.0.0.1:{first + 10 * i}"}}'
-            for i in range(count)))
+        lines = [f'- {{name: v{i}, connection: "tcp:127.0.0.1:{first + 10 * i}"}}\n'
+                 for i in range(count)]
+        self.file.write_text(''.join(lines[:count - left_to_others]))
+        self.elsewhere = folder / 'fleet_elsewhere.yaml'
+        self.elsewhere.write_text(''.join(lines[count - left_to_others:]))
         self.user = rclpy.create_node('fleet_user')
         self.heard = {i: [] for i in range(count)}
         for i in range(count):
@@ -75,6 +81,17 @@ class Fleet:
             for k, v in values.items()]))
         self.until(future.done, 20, f'an answer of {node}')
         return future.result().result
+
+    def sample(self, vehicle, places, time):
+        """Return east, north and up of the field's gust at places, one after the other."""
+        client = self.user.create_client(SampleWind, f'{vehicle}/wind/sample')
+        self.until(client.service_is_ready, 20, f'wind/sample of {vehicle}')
+        east, north, up = zip(*places, strict=True)
+        future = client.call_async(SampleWind.Request(east=east, north=north, up=up, t=[time]))
+        self.until(future.done, 20, f'an answer of wind/sample of {vehicle}')
+        answer = future.result()
+        assert answer.success, answer.message
+        return [*answer.gust_e, *answer.gust_n, *answer.gust_up]
 
     def newest(self):
         return [states[-1] if states else None for states in self.heard.values()]
@@ -277,12 +294,21 @@ def gust(state):
 
 def test_a_fleet_in_a_field_has_one_seed_frame_and_time_and_each_meets_the_air_of_its_place(
         make_fleet):
-    """What blows at each is the field of the fleet's seed at its true place."""
-    fleet = make_fleet(2, 'gusts:=field', 'field.modes:=512', 'origin:="-35.363262,149.165237,584"')
+    """What blows at each is the field of the fleet's seed at its true place.
+
+    The third vehicle belongs to a fleet of its own, as on another machine: of that, nothing but
+    seed, origin and settings of the field is the same.
+    """
+    air = ('gusts:=field', 'field.modes:=512', 'origin:="-35.363262,149.165237,584"')
+    fleet = make_fleet(3, *air, left_to_others=1)
+    fleet.programs.append(Program(
+        fleet.file.parent / 'elsewhere.log', 'dryden_wind_ros.nodes.wind_fleet', '--ros-args',
+        '-r', 'wind_fleet:__node:=elsewhere', '-p', f'vehicles_file:={fleet.elsewhere}',
+        '-p', 'mean_wind.speed:=8.0', '-p', 'seed:=3', *(word for p in air for word in ('-p', p))))
     fleet.until(lambda: all(
         states and states[-1].position_is_true and states[-1].origin_latitude == states[-1]
         .origin_latitude for states in fleet.heard.values()), 60,
-        'the true places of both vehicles, and the origin')
+        'the true places of all vehicles, and the origin')
     field = TurbulenceField(3, modes=512)
     for states in fleet.heard.values():
         state = states[-1]
@@ -295,9 +321,18 @@ def test_a_fleet_in_a_field_has_one_seed_frame_and_time_and_each_meets_the_air_o
         assert gust(state) == pytest.approx(tuple(again), abs=3e-5)
         # The drift is the mean wind's integral over the time of the air.
         assert state.drift.x == pytest.approx(8.0 * state.air_time, abs=1e-6)
-    one, other = fleet.newest()
+    one, other, elsewhere = fleet.newest()
     assert abs(one.air_time - other.air_time) < 2.0  # of one time, though each has its own clock
     assert one.time_offset == 0.0 or other.time_offset == 0.0
+
+    places = [(10.0 * k, -7.0 * k, 5.0 + k) for k in range(20)]
+    here, there = (fleet.sample(f'/v{i}', places, 60.0 - state.time_offset)
+                   for i, state in ((0, one), (2, elsewhere)))
+    assert here == pytest.approx(there, abs=3e-5)
+    assert max(map(abs, here)) > 0.5
+    shown = subprocess.run([sys.executable, '-m', 'dryden_wind_ros.tools.wind_top', '--once'],
+                           capture_output=True, text=True, timeout=120, check=True).stdout
+    assert all(f'/v{i}' in shown for i in range(3)), shown
 
 
 def test_a_restarted_vehicle_and_one_without_gps_go_on_in_the_air_of_their_places(make_fleet):

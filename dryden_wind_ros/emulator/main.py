@@ -362,9 +362,10 @@ class VehicleLoop:
 
 
 def _write_winds(path: Path, vehicles: Sequence[EmbeddedVehicle]) -> None:
-    rows = [{'time_s': vehicle.autopilot.time_s, 'winds': vehicle.autopilot.winds.count,
-             'late': vehicle.autopilot.winds.late,
-             'longest_s': vehicle.autopilot.winds.longest_us * 1e-6} for vehicle in vehicles]
+    wall = time.monotonic()
+    rows = [{'time_s': autopilot.time_s, 'wall_s': wall, 'winds': autopilot.winds.count,
+             'late': autopilot.winds.late, 'longest_s': autopilot.winds.longest_us * 1e-6}
+            for autopilot in (vehicle.autopilot for vehicle in vehicles)]
     whole = path.with_name(f'.{path.name}.new')
     whole.write_text(json.dumps(rows), encoding='utf-8')
     whole.replace(path)

@@ -47,6 +47,11 @@ class Process:
         """What it has printed."""
         return self.log.read_text(errors='replace')
 
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._popen.poll() is None
+
     def check(self) -> None:
         """Raise `BenchError` if it has ended."""
         if self._popen.poll() is not None:
