@@ -10,8 +10,10 @@ vehicle, the first that lives, integrates; the others look up what it was at the
 
 from __future__ import annotations
 
+import math
 import threading
 from bisect import bisect_right
+from collections import deque
 from time import monotonic
 from typing import NamedTuple
 
@@ -66,14 +68,19 @@ class Anchor(NamedTuple):
         Steady time of the machine (CLOCK_MONOTONIC), s.
     knots : tuple of tuple of float
         The newest pieces of the drift: time, drift (3), age, velocity (3), rate.
+    speed : float
+        Common seconds per steady second, lately; NaN: not known yet.
     """
 
     time: float
     wall: float
     knots: tuple[tuple[float, ...], ...]
+    speed: float = math.nan
 
 
 _ANCHORED = 8
+#: So often, and so far apart (s of steady time), common times are kept to tell its speed.
+_PACED, _PACED_S = 10, 0.25
 
 
 class SharedAir:
@@ -100,6 +107,8 @@ class SharedAir:
         self._newest: dict[int, float] = {}
         #: Steady time of the machine at which that was, s.
         self._newest_at: dict[int, float] = {}
+        #: Some of both of the past seconds, to tell how fast the common time goes.
+        self._paced: deque[tuple[float, float]] = deque(maxlen=_PACED)
         self._knots: list[_Knot] = []
         self._leader = -1
         self._led_at = 0.0
@@ -200,9 +209,22 @@ class SharedAir:
             if not self._newest:
                 return None
             rank = max(self._newest, key=self._newest.__getitem__)
-            return Anchor(self._newest[rank], self._newest_at[rank], tuple(
+            time, wall = self._newest[rank], self._newest_at[rank]
+            return Anchor(time, wall, tuple(
                 (knot.time, *knot.drift, knot.age, *knot.velocity, knot.rate)
-                for knot in self._knots[-_ANCHORED:]))
+                for knot in self._knots[-_ANCHORED:]), self._speed(time, wall))
+
+    def _speed(self, time: float, wall: float) -> float:
+        """Return how fast the common time goes, having got so far; NaN while it is not known."""
+        paced = self._paced
+        if paced and time < paced[-1][0]:
+            paced.clear()  # begun anew
+        speed = math.nan
+        if paced and wall - paced[0][1] >= _PACED_S:
+            speed = (time - paced[0][0]) / (wall - paced[0][1])
+        if not paced or wall - paced[-1][1] >= _PACED_S:
+            paced.append((time, wall))
+        return speed
 
     def follow(self, anchor: Anchor) -> None:
         """Take time and drift from another process from here on."""
@@ -217,7 +239,7 @@ class SharedAir:
 
     def _common_now(self) -> float:
         newest = self._anchors[-1]
-        speed = 1.0
+        speed = 1.0 if math.isnan(newest.speed) else newest.speed
         if len(self._anchors) > 1 and newest.wall > self._anchors[0].wall:
             first = self._anchors[0]
             speed = (newest.time - first.time) / (newest.wall - first.wall)

@@ -15,6 +15,7 @@ is judged there by the rules that hold for every vehicle, so it reaches all part
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -168,8 +169,8 @@ class Parts:
         if self._air_pub is None or now - self._told_air_at < TELL_AIR_S:
             return
         anchor, origin = air.anchor(), frame.origin
-        if anchor is None:
-            return
+        if anchor is None or math.isnan(anchor.speed):
+            return  # who joins by it has to know how fast the time goes
         self._told_air_at = now
         self._air_pub.publish(String(data=json.dumps({
             'anchor': anchor,
@@ -181,8 +182,8 @@ class Parts:
         if not waiting:
             return False
         content = json.loads(waiting[-1].data)
-        moment, wall, knots = content['anchor']
-        air.follow(Anchor(moment, wall, tuple(tuple(knot) for knot in knots)))
+        moment, wall, knots, speed = content['anchor']
+        air.follow(Anchor(moment, wall, tuple(tuple(knot) for knot in knots), speed))
         if content['origin'] is not None:
             frame.adopt(*content['origin'])
         return True
