@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -63,10 +65,21 @@ class Trial:
 
 
 def programs(port: int, name: str) -> dict[str, list[str]]:
-    """Return the command lines of the nodes, for a vehicle on `port` and a namespace `name`."""
+    """Return the command lines of the nodes, for a vehicle on `port` and a namespace `name`.
+
+    gazebo_wind is among them where the messages that its mode wrench needs are installed.
+    """
     nodes = 'dryden_wind_ros.nodes'
     space = ['--ros-args', '-r', f'__ns:=/{name}', '-r', 'clock:=/clock']
+    relay = [f'-p sitl_port:={free_port(socket.SOCK_DGRAM)}',
+             f'-p physics_port:={free_port(socket.SOCK_DGRAM)}']
+    of_gazebo = {} if importlib.util.find_spec('ros_gz_interfaces') is None else {
+        'gazebo_wind': [f'{nodes}.gazebo_wind', *space, '-p', 'mode:=wrench']}
     return {
+        **of_gazebo,
+        'sitl_wind_relay': [f'{nodes}.sitl_wind_relay', *space, *' '.join(relay).split()],
+        'wind_record': [f'{nodes}.wind_record', *space, '-p',
+                        f'bag:={os.environ["ROS_LOG_DIR"]}/{name}'],
         'dryden_wind': [f'{nodes}.dryden_wind', *space, '-p', 'mean_wind.speed:=8.0'],
         'mavlink_bridge': [f'{nodes}.mavlink_bridge', *space, '-p',
                            f'connection:=tcp:127.0.0.1:{port}'],
