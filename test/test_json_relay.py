@@ -56,6 +56,7 @@ def test_a_physics_that_knows_its_wind_is_left_alone(own):
     (b'[1, 2]', 'not a JSON object'), (b'{"timestamp": 1.0}', 'no velocity'),
     (b'{"velocity": "fast"}', 'not three numbers'), (b'{"velocity": [1.0, 2.0]}', 'three numbers'),
     (b'{"velocity": [NaN, 0.0, 0.0]}', 'not finite'), (b'{"velocity": null}', 'three numbers'),
+    (b'{"velocity": [true, true, true]}', 'three numbers'),
     (b'{"velocity": [1e300, 1e300, 0.0]}', 'not finite'), (b'[' * 100_000, 'not JSON'),
 ])
 def test_what_is_no_answer_is_refused_with_the_reason(answer, why):

@@ -8,10 +8,8 @@ import gzip
 import io
 import os
 import random
-import re
 import shutil
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 
@@ -566,17 +564,6 @@ def test_outputs_never_take_the_place_of_inputs(plane_bin, bag, tmp_path, capsys
         assert main([str(word) for word in words]) == 1
         assert 'it would be written over' in capsys.readouterr().err
         assert [path.read_bytes() for path in (log, telemetry, inside)] == before
-
-
-def test_a_reader_that_leaves_ends_a_program_in_silence(tmp_path):
-    done = subprocess.run(
-        ['bash', '-c', f'{sys.executable} -m dryden_wind_ros.tools.ekf_replay '
-         f'{flights.tlog_path("plane_tas")} | head -1; echo ${{PIPESTATUS[0]}}'],
-        capture_output=True, text=True, timeout=60, check=True)
-
-    assert re.sub(r'(reading .*|replaying): \d+%\n', '', done.stderr) == ''  # on a slow machine
-    assert done.stdout.splitlines() == ['t_boot_s,phase,wind_n,wind_e,settled',
-                                        str(command_line.READER_LEFT)]
 
 
 def test_titles_and_names_are_text_and_not_markup(plane_bin, tmp_path, capsys):

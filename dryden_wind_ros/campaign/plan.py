@@ -32,6 +32,7 @@ from dryden_wind_ros.campaign.measures import MEASURES
 from dryden_wind_ros.campaign.mission import read_mission
 from dryden_wind_ros.emulator.parameters import default_parameters, read_parameter_file
 from dryden_wind_ros.gusts.air_settings import MAX_SEED, MODELS, AirSettings
+from dryden_wind_ros.gusts.inputs import short
 from dryden_wind_ros.gusts.record_csv import ScenarioError
 from dryden_wind_ros.gusts.scenario_file import load as load_scenario
 from dryden_wind_ros.gusts.yaml_nodes import NodeReader, compose
@@ -256,10 +257,12 @@ class _Reader(NodeReader):
                 self.wrong(given, f'{what}: parameters must be a mapping NAME: VALUE')
             else:
                 for key, value in given.value:
-                    number = self.number({key.value: value}, key.value, f'{what}: parameters',
-                                         -1e12, 1e12)
+                    own = self.key(key, f'{what}: parameters')
+                    if own is None:
+                        continue
+                    number = self.number({own: value}, own, f'{what}: parameters', -1e12, 1e12)
                     if number is not None:
-                        parameters[key.value] = number
+                        parameters[own] = number
         made = replace(base, **flags, parameters=tuple(sorted(parameters.items())))
         try:
             config = vehicle_config(made, 0)
@@ -278,7 +281,9 @@ class _Reader(NodeReader):
         found: list[tuple[str, Vehicle]] = []
         baseline: str | None = None
         for key, value in node.value:
-            name = str(key.value)
+            name = self.key(key, 'variants')
+            if name is None:
+                continue
             if name in [other for other, _ in found]:
                 self.wrong(key, f'variants: {name} is there twice')
                 continue
@@ -414,9 +419,9 @@ class _Reader(NodeReader):
         if node is None:
             return None
         text = node.value if isinstance(node, yaml.ScalarNode) else ''
-        if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
-            self.wrong(node, f'seeds: {text or "this"} must be a whole number from {low} to '
-                             f'{high}')
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and low <= int(text) <= high):
+            self.wrong(node, f'seeds: {short(text) or "this"} must be a whole number from {low} '
+                             f'to {high}')
             return None
         return int(text)
 
@@ -440,7 +445,8 @@ class _Reader(NodeReader):
                 except ValueError:
                     continue  # said already
                 if name not in known:
-                    self.wrong(entry, f'event: this {one.kind} has no parameter {name!r}')
+                    self.wrong(entry, f'event: this {one.kind} has no parameter '
+                                      f'{short(repr(name))}')
                     break
             found.append(Event(at, name, value))
         return tuple(found)
@@ -455,13 +461,16 @@ class _Reader(NodeReader):
             return [], ()
         found = []
         for key, value in node.value:
-            name, text = str(key.value), str(getattr(value, 'value', ''))
+            name = self.key(key, 'measures')
+            text = str(value.value) if isinstance(value, yaml.ScalarNode) else ''
+            if name is None:
+                continue
             file, colon, function = text.rpartition(':')
             path = self._path.parent / Path(file).expanduser()
             if name in MEASURES or not name.isidentifier():
-                self.wrong(key, f'measures: {name} is taken, or is no name')
+                self.wrong(key, f'measures: {short(name)} is taken, or is no name')
             elif not colon or not function.isidentifier():
-                self.wrong(value, f'measures: {text or "this"} is not FILE.py:FUNCTION')
+                self.wrong(value, f'measures: {short(text) or "this"} is not FILE.py:FUNCTION')
             elif not path.is_file():
                 self.wrong(value, f'measures: {path}: there is no such file')
             else:

@@ -40,6 +40,7 @@ from dryden_wind_ros.emulator.config import Home, VehicleConfig
 from dryden_wind_ros.emulator.options import command_line, configurations, joined
 from dryden_wind_ros.emulator.parameters import Eeprom
 from dryden_wind_ros.emulator.ports import Port, PortError, parse_endpoint
+from dryden_wind_ros.pipes import pipe_safe
 from dryden_wind_ros.sitl.wakeable import WakeableSelector
 
 __all__ = ['EmbeddedVehicle', 'Home', 'PortError', 'VehicleConfig', 'VehicleLoop', 'main']
@@ -371,6 +372,7 @@ def _write_winds(path: Path, vehicles: Sequence[EmbeddedVehicle]) -> None:
     whole.replace(path)
 
 
+@pipe_safe
 def main(args: Sequence[str] | None = None) -> int:
     """Run the program; 0 after SIGINT or SIGTERM, 1 or 2 where it could not start."""
     parser = command_line()
@@ -403,6 +405,8 @@ def main(args: Sequence[str] | None = None) -> int:
             say(f'embedded {config.kind}, system id {config.sysid}, speedup {config.speedup:g}, '
                 f'on {" ".join(config.endpoints)}')
         loop.run()
+    except BrokenPipeError:
+        raise  # nobody reads any more what it says
     except (PortError, OSError) as error:
         print(f'sitl_emulator: {error}', file=sys.stderr, flush=True)
         return 1

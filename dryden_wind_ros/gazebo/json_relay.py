@@ -74,6 +74,8 @@ def with_wind(answer: bytes, wind_ned: Vector) -> bytes:
     try:
         content = json.loads(answer.decode())
         north, east, down = content['velocity']
+        if bool in (type(north), type(east), type(down)):  # of which Python makes 1 and 0
+            raise TypeError
         airspeed = math.sqrt((north - wind_ned[0])**2 + (east - wind_ned[1])**2
                              + (down - wind_ned[2])**2)
     except KeyError:

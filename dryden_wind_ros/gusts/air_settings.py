@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from dryden_wind_ros.gusts.conditions import MeanWind
 from dryden_wind_ros.gusts.dryden import MAX_SCALE, METHODS
 from dryden_wind_ros.gusts.field import MAX_LIFE, MAX_MODES
+from dryden_wind_ros.gusts.inputs import short
 from dryden_wind_ros.gusts.scales import exceedance
 from dryden_wind_ros.gusts.standard import MAX_SPAN
 from dryden_wind_ros.gusts.theory import SPECTRA
@@ -155,4 +156,4 @@ def _within(name: str, value: float, low: float, high: float, unit: str) -> None
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ValueError(f'{name} is {value!r}; it must be one of {", ".join(allowed)}')
+        raise ValueError(f'{name} is {short(repr(value))}; it must be one of {", ".join(allowed)}')

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 
 from dryden_wind_ros.gusts.conditions import ZERO, MeanWind, Moment
 from dryden_wind_ros.gusts.frames import Vector, gust_enu
+from dryden_wind_ros.gusts.inputs import short
 from dryden_wind_ros.gusts.tick_grid import TICK_S
 
 SHAPES = ('one_minus_cosine', 'ramp')
@@ -291,4 +292,4 @@ def _within(name: str, value: float, low: float, high: float, unit: str) -> None
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ValueError(f'{name} is {value!r}; it must be one of {", ".join(allowed)}')
+        raise ValueError(f'{name} is {short(repr(value))}; it must be one of {", ".join(allowed)}')

@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
+MOST_SHOWN = 40
+"""Characters of a wrong value that a message about it repeats."""
+
 
 class FloatFunctions:
     """What a model takes from NumPy, for floats: NumPy needs ten times as long for one."""
@@ -58,7 +61,21 @@ def check_numbers(**values: float) -> None:
             raise ValueError(f'mean_wind is {value} m/s; it must not be negative')
 
 
+def short(value: object) -> str:
+    """Return a value as a message about it repeats it: as text, and not all of it if it is long.
+
+    Examples
+    --------
+    >>> short('gale'), short('9' * 5000)
+    ('gale', '999999999999999999999999999999999999... (5000 characters)')
+    """
+    text = str(value)
+    if len(text) <= MOST_SHOWN:
+        return text
+    return f'{text[:MOST_SHOWN - 4]}... ({len(text)} characters)'
+
+
 def check_seed(seed: object) -> None:
     """Raise `TypeError` if a seed is neither an integer nor None."""
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer))):
-        raise TypeError(f'seed is {seed!r}; it must be an integer')
+        raise TypeError(f'seed is {short(repr(seed))}; it must be an integer')

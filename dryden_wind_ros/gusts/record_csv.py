@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dryden_wind_ros.gusts.air_settings import MAX_MEAN_WIND, MAX_UPDRAFT
 from dryden_wind_ros.gusts.frames import Vector, mean_wind_enu
+from dryden_wind_ros.gusts.inputs import short
 from dryden_wind_ros.gusts.mean_wind import Record
 
 MAX_RECORD_BYTES = 50_000_000
@@ -85,8 +86,9 @@ def read_csv(path: Path, by: str = 'time') -> Record:
         mistakes.append(f'line {number}: no column {", ".join(missing)}; needed are {first} and '
                         'east, north or speed, from')
     if unknown:
-        mistakes.append(f'line {number}: column {unknown[0] or "without a name"} is unknown; known '
-                        f'are {first}, {", ".join(columns)}')
+        name = short(unknown[0]) or 'without a name'
+        mistakes.append(f'line {number}: column {name} is unknown; known are {first}, '
+                        f'{", ".join(columns)}')
     if len(set(names)) < len(names):
         mistakes.append(f'line {number}: a column is there twice')
     if mistakes:
@@ -125,8 +127,8 @@ def _row(line: str, places: Sequence[int], width: int) -> list[float]:
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            raise ValueError(f'{fields[place].strip() or "nothing"} in column {place + 1} is not '
-                             'a finite number')
+            raise ValueError(f'{short(fields[place].strip()) or "nothing"} in column {place + 1} '
+                             'is not a finite number')
         numbers.append(number)
     return numbers
 

@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dryden_wind_ros.gusts.dryden import FT_PER_M, MIN_HEIGHT_M, TurbulenceScales
+from dryden_wind_ros.gusts.inputs import short
 
 STANDARDS = ('MIL-F-8785C', 'MIL-HDBK-1797B')
 SEVERITIES: Final = {'light': 1e-2, 'moderate': 1e-3, 'severe': 1e-5}
@@ -188,9 +189,9 @@ def exceedance(severity: str | float) -> float:
         except (TypeError, ValueError):
             probability = math.nan
     if not min(_SIGMA_FT_S) <= probability <= max(_SIGMA_FT_S):
-        raise ValueError(f'severity is {severity!r}; it must be one of {", ".join(SEVERITIES)}, or '
-                         f'a probability of exceedance from {min(_SIGMA_FT_S):g} to '
-                         f'{max(_SIGMA_FT_S):g}')
+        raise ValueError(f'severity is {short(repr(severity))}; it must be one of '
+                         f'{", ".join(SEVERITIES)}, or a probability of exceedance from '
+                         f'{min(_SIGMA_FT_S):g} to {max(_SIGMA_FT_S):g}')
     return probability
 
 

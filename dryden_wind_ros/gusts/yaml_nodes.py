@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from dryden_wind_ros.gusts.inputs import short
 from dryden_wind_ros.gusts.record_csv import MAX_MISTAKES, ScenarioError, text_of
 
 
@@ -64,14 +65,24 @@ class NodeReader:
             return {}
         values: dict[str, yaml.Node] = {}
         for key, value in node.value:
-            name = str(key.value)
+            name = self.key(key, what)
+            if name is None:
+                continue
             if name not in known:
-                self.wrong(key, f'{what}: {name} is unknown; known are {", ".join(known)}')
+                self.wrong(key, f'{what}: {short(name)} is unknown; known are {", ".join(known)}')
             elif name in values:
                 self.wrong(key, f'{what}: {name} is there twice')
             else:
                 values[name] = value
         return values
+
+    def key(self, node: yaml.Node, what: str) -> str | None:
+        """Return the text of a key; None, and a mistake, where it is a list or a mapping."""
+        if isinstance(node, yaml.ScalarNode):
+            return str(node.value)
+        kind = 'list' if isinstance(node, yaml.SequenceNode) else 'mapping'
+        self.wrong(node, f'{what}: a {kind} is no name of anything; text was expected')
+        return None
 
     def sequence(self, node: yaml.Node | None, what: str) -> list[yaml.Node]:
         """Return the nodes of a list."""
@@ -94,7 +105,7 @@ class NodeReader:
         except ValueError:
             number = math.nan
         if not low <= number <= high:  # NaN too
-            shown = text if isinstance(node, yaml.ScalarNode) else 'no number'
+            shown = short(text) or 'nothing' if isinstance(node, yaml.ScalarNode) else 'no number'
             self.wrong(node, f'{what}: {key} is {shown}; it must be a number from {low:g} to '
                              f'{high:g} {unit}'.rstrip())
             return None
@@ -110,7 +121,7 @@ class NodeReader:
             self.wrong(node, f'{what}: {key} must be text')
             return None
         if choices and node.value not in choices:
-            self.wrong(node, f'{what}: {key} is {node.value}; it must be one of '
+            self.wrong(node, f'{what}: {key} is {short(node.value)}; it must be one of '
                              f'{", ".join(choices)}')
             return None
         return str(node.value)

@@ -27,6 +27,7 @@ from dryden_wind_ros.nodes import inside_rclpy, params_files
 from dryden_wind_ros.nodes.callback_groups import Gate, Polled
 from dryden_wind_ros.nodes.inside_rclpy import take_all
 from dryden_wind_ros.nodes.parameters import BadParameter, Parameter, ParameterTable
+from dryden_wind_ros.pipes import pipe_safe
 
 __all__ = [
     'CLOCK_QOS', 'INTERFACES_MISSING', 'LATCHED_QOS', 'SENSOR_QOS', 'STREAM_QOS', 'BadParameter',
@@ -91,6 +92,7 @@ def spin(node: Node) -> None:
     rclpy.spin_until_future_complete(node, told)
 
 
+@pipe_safe
 def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
         stop: Callable[[Node], None] | None = None,
         spin: Callable[[Node], None] = spin,
@@ -159,12 +161,19 @@ def _why_not_begun(error: RuntimeError) -> str:
 
 def _help(about: str, rows: Sequence[Parameter]) -> str:
     lines = [f'usage: {_program()} --ros-args [-p NAME:=VALUE ...] [--params-file FILE]', '',
-             about.strip(), '', 'parameters:']
+             _plain(about.strip()), '', 'parameters:']
     for row in rows:
         lines.append(f'  {row.name}: {row.allowed}; default {row.default!r}')
         lines += textwrap.wrap(row.description, 92, initial_indent='      ',
                                subsequent_indent='      ')
     return '\n'.join(lines)
+
+
+def _plain(about: str) -> str:
+    """Return a docstring without the marks of its markup."""
+    about = re.sub(r':\w+:`~?(?:[\w.]*\.)?(\w+)`', r'\1', about)
+    about = re.sub(r'(`+)([^`]+)\1', r'\2', about)
+    return re.sub(r'::$', ':', about, flags=re.MULTILINE)
 
 
 def _program() -> str:

@@ -24,6 +24,7 @@ from dryden_wind_ros.gusts.frames import mean_wind_enu
 from dryden_wind_ros.gusts.scales import exceedance, turbulence_scales
 from dryden_wind_ros.gusts.standard import StandardGustFleet
 from dryden_wind_ros.gusts.theory import SPECTRA, correlations, line_spectrum
+from dryden_wind_ros.pipes import pipe_safe
 
 COLORS = ('#2f6fb0', '#d1742a', '#4b9b5f')
 NAMES = ('u', 'v', 'w')
@@ -243,6 +244,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@pipe_safe
 def main(args: list[str] | None = None) -> int:
     """Draw the air.
 

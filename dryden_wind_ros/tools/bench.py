@@ -24,6 +24,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from dryden_wind_ros.pipes import pipe_safe
 from dryden_wind_ros.tools.bench_parts.stage import Bench, BenchError
 from dryden_wind_ros.tools.bench_parts.table import (
     Row,
@@ -111,6 +112,7 @@ def machine() -> dict[str, Any]:
             'numpy': np.__version__}
 
 
+@pipe_safe
 def main(args: list[str] | None = None) -> int:
     """Run the chosen parts and print the table.
 

@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ParamSpec
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from dryden_wind_ros.pipes import READER_LEFT, pipe_safe
+
+__all__ = ['READER_LEFT', 'Report', 'pipe_safe', 'progress_bar', 'wrong_outputs']
+
 Report = Callable[[str, float], None]
 """Takes what is being done, and the fraction done, 0 to 1."""
 
-READER_LEFT = 141
-"""Exit status of a program whose reader has left, as a shell gives it for SIGPIPE."""
-
 _PLAIN_AFTER = 3.0  # s until something is said of a long task where there is no terminal
 _PLAIN_EVERY = 5.0
-
-P = ParamSpec('P')
-
-
-def pipe_safe(main: Callable[P, int]) -> Callable[P, int]:
-    """Make a program end in silence when the reader of its output has left (``| head``)."""
-    @functools.wraps(main)
-    def run(*args: P.args, **kwargs: P.kwargs) -> int:
-        try:
-            status = main(*args, **kwargs)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # Python flushes once more at the end; that has to go somewhere.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
-            os.close(nowhere)
-            return READER_LEFT
-        return status
-    return run
 
 
 def wrong_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path]) -> str | None:

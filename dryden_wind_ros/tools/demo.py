@@ -36,6 +36,7 @@ from rich.text import Text
 
 from dryden_wind_ros.gusts.history import KEPT_S
 from dryden_wind_ros.nodes import common
+from dryden_wind_ros.pipes import pipe_safe
 from dryden_wind_ros.tools import demo_fleet
 
 NAMESPACE = f'/dryden_demo_{os.getpid()}'  # two demos at a time must not hear each other
@@ -86,6 +87,7 @@ class Watch:
         self.states.append(message)
 
 
+@pipe_safe
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo and return the process's exit code."""
     options = _parser().parse_args(arguments)

@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from dryden_wind_ros.ekf.telemetry import TelemetryFollower
+from dryden_wind_ros.logs.flight import RecordError
 from dryden_wind_ros.logs.tlog import MESSAGES, TlogReader
+from dryden_wind_ros.pipes import pipe_safe
 
 NOISE_TIME = 0.2
 """Fitted, s: follows the recorded estimate of test/data/ekf/plane_wind_steps to 0.7 m/s (rms)."""
@@ -180,6 +182,7 @@ def _text(times: Sequence[float]) -> str:
     return ', '.join('not before the next' if math.isinf(one) else f'{one:.0f} s' for one in times)
 
 
+@pipe_safe
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parser: Any = argparse.ArgumentParser(prog='ekf_what_if', description=__doc__.split('\n')[0])
@@ -190,7 +193,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument('--own', type=float, default=0.1, help="the flight's own value")
     parser.add_argument('--plot', type=Path, help='draw the errors to this file')
     options = parser.parse_args(arguments)
-    flight = moments(options.flight)
+    try:
+        flight = moments(options.flight)
+    except RecordError as unreadable:
+        print(f'ekf_what_if: {unreadable}', file=sys.stderr)
+        return 1
     if not flight or math.isnan(flight[-1].flown[0]):
         print(f'ekf_what_if: {options.flight}: no estimate with a wind flown beside it',
               file=sys.stderr)

@@ -33,6 +33,7 @@ from dryden_wind_ros.logs.recorded_wind import (
     open_scenario,
     recorded_wind,
 )
+from dryden_wind_ros.pipes import pipe_safe
 
 HEIGHTS = (2.0, 10.0, 50.0, 150.0)
 """Heights at which a wind that depends on height is drawn, m."""
@@ -320,6 +321,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@pipe_safe
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parser = _parser()
@@ -336,6 +338,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f'wind_scenario: {options.input}: {mistake}', file=sys.stderr)
     except (RecordError, ScenarioToolError) as error:
         print(f'wind_scenario: {error}', file=sys.stderr)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         print(f'wind_scenario: {error.filename}: {error.strerror}', file=sys.stderr)
     return 1

@@ -38,6 +38,7 @@ from rich.text import Text
 
 from dryden_wind_ros import ending
 from dryden_wind_ros.nodes import common
+from dryden_wind_ros.pipes import pipe_safe
 
 DRAW_S = 0.25
 """Wall time between two pictures, s."""
@@ -656,6 +657,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@pipe_safe
 def main(args: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
     args = sys.argv if args is None else ['wind_top', *args]
@@ -681,9 +683,6 @@ def main(args: Sequence[str] | None = None) -> int:
     except common.InterfacesMissing as error:
         print(f'wind_top: {error}', file=sys.stderr)
         return 2
-    except BrokenPipeError:
-        # The reader has left; nothing is to be flushed to it at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         if listener is not None:
             if options.svg is not None and listener.shown():
