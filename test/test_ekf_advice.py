@@ -198,6 +198,24 @@ def test_everything_is_said_once_and_again_for_the_next_flight():
     assert codes(said) == ['take_off_off_wind', 'not_settled']
 
 
+def test_an_estimate_that_is_no_longer_settled_is_news_again_after_a_while():
+    advisor = plane()
+    assert codes(advisor.update(state(WindPhase.LEARNING, t=10.0))) == ['not_settled']
+    for seconds in (3.0, 30.0):  # settled for a moment, which is not worth a word, and for long
+        since = 100.0 + seconds
+        for t in (since, since + seconds):
+            assert advisor.update(state(WindPhase.LEARNING, settled=True, t=t)) == []
+        said = advisor.update(state(WindPhase.LEARNING, t=since + seconds + 0.1))
+        assert codes(said) == (['not_settled'] if seconds > 10.0 else [])
+        assert advisor.update(state(WindPhase.LEARNING, t=since + seconds + 0.2)) == []
+    advisor.update(state(WindPhase.LEARNING, settled=True, t=300.0))
+    advisor.update(state(WindPhase.LEARNING, settled=True, t=330.0))
+    # After an outage it is said already that the estimate is not to be relied on.
+    assert codes(advisor.update(state(WindPhase.COAST, t=331.0))) == ['frozen']
+    assert codes(advisor.update(state(WindPhase.RELEARN, t=340.0))) == ['relearning']
+    assert advisor.update(state(WindPhase.LEARNING, t=343.0)) == []
+
+
 def test_worst_comes_first():
     advisor = plane(EK3_ENABLE=0.0, ARSPD_USE=0.0, EK3_WIND_P_NSE=0.02)
     advisor.set_wind(8.0, 250.0, gust_sigma=1.5)

@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -679,8 +680,10 @@ def test_vehicles_of_two_fleets_are_paired_by_name_and_in_natural_order(tmp_path
     names = ('drone1', 'drone2', 'drone10')
     bags = [write_bag(tmp_path / bag, [
         sample for at, name in enumerate(vehicles)
-        for sample in fly(dataclasses.replace(BREEZE, seed=int(name[5:])), 2.0,
-                          namespace=f'/{name}')])
+        for sample in [
+            *fly(dataclasses.replace(BREEZE, seed=int(name[5:])), 2.0, namespace=f'/{name}'),
+            *(ekf_winds([(0.0, 2.0, 'learning')], lambda t: (8.0, 0.0), lambda t: (8.0, 0.75),
+                        namespace=f'/{name}') if name == 'drone2' else ())]])
         for bag, vehicles in (('a', names), ('b', (*names[:2], 'drone3')))]
 
     assert main([str(bags[0]), str(bags[1]), '--json', str(tmp_path / 'x.json'),
@@ -695,6 +698,9 @@ def test_vehicles_of_two_fleets_are_paired_by_name_and_in_natural_order(tmp_path
     assert 'b /drone3 has no partner' in out
     page = (tmp_path / 'x.html').read_text()
     assert page.count('<details') == 2 + 6
+    overview = page[page.index('id="overview"'):page.index('</section>')]
+    # The estimate is 0.75 m/s off, of those who have one.
+    assert re.findall(r'<td>(0\.75|–)</td><td', overview) == ['–', '0.75', '–'] * 2
     assert str(tmp_path) not in page  # pages are passed on
 
 

@@ -33,6 +33,9 @@ STEADY_GUST = 0.5
 STRONG_GUST = 1.0
 """Standard deviation of the horizontal gust from which a wind is called strongly varying, m/s."""
 
+NEWS_AFTER = 10.0
+"""Seconds for which an estimate must have been settled until it is news that it no longer is."""
+
 _NO_DCM_FIXED_WING = 1
 _NO_DCM_VTOL = 2
 
@@ -306,6 +309,7 @@ class WindAdvisor:
         self._said: set[str] = set()
         self._state: EkfWindState | None = None
         self._take_off: list[Advice] = []
+        self._settled_t = math.inf
         self.vehicle = vehicle
         self.gust_sigma = math.nan
         self.noisy_airspeed = False
@@ -339,9 +343,16 @@ class WindAdvisor:
         elif state.phase is WindPhase.INIT and before is not WindPhase.INIT:
             self._take_off = check_take_off(heading_deg, self.wind_speed, self.wind_from_deg,
                                             self._has_airspeed(), self.vehicle)
+        elif state.phase in (WindPhase.COAST, WindPhase.RELEARN):
+            self._said.add('not_settled')  # what is said of these says so
         elif state.settled:
             self._take_off = []
             self._said -= {'frozen', 'relearning'}  # the next outage is worth a word again
+            self._settled_t = min(self._settled_t, state.t)
+            if state.t - self._settled_t >= NEWS_AFTER:
+                self._said.discard('not_settled')
+        if not state.settled:
+            self._settled_t = math.inf
         return self.fresh()
 
     def current(self) -> list[Advice]:

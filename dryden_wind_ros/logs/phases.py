@@ -44,7 +44,11 @@ def stretches(t: Sequence[float] | npt.NDArray[np.float64], *keys: Sequence[obje
     [(0.0, 2.0), (2.0, 2.0)]
     """
     count = len(t)
-    begins = [at for at in range(count)
-              if at == 0 or any(key[at] != key[at - 1] for key in keys)]
+    news = np.zeros(count, dtype=bool)
+    news[:1] = True
+    for key in keys:
+        values = np.asarray(key)
+        news[1:] |= values[1:] != values[:-1]
+    begins = np.flatnonzero(news).tolist()
     return [Stretch(slice(begin, end), float(t[begin]), float(t[min(end, count - 1)]))
             for begin, end in zip(begins, [*begins[1:], count], strict=True)]

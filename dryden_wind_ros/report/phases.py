@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dryden_wind_ros.ekf.phase import WindPhase
+from dryden_wind_ros.logs.phases import stretches
 from dryden_wind_ros.report.flight import Ekf
 
 PHASE_COLOURS = {
@@ -59,6 +61,14 @@ class PhaseSpan:
     direction_mean: float
 
 
+def mean_error(spans: Sequence[PhaseSpan]) -> float:
+    """Return the mean error of the estimate over all phases that have one, m/s; NaN without any."""
+    errors = [(one.error_mean, one.end - one.start) for one in spans
+              if math.isfinite(one.error_mean)]
+    time = sum(seconds for _, seconds in errors)
+    return sum(error * seconds for error, seconds in errors) / time if time > 0.0 else math.nan
+
+
 def phase_name(phase: int) -> str:
     """Return the name of a phase in plain words."""
     return (WindPhase(phase).name.lower().replace('_', ' ') if phase in list(WindPhase)
@@ -67,18 +77,14 @@ def phase_name(phase: int) -> str:
 
 def phase_spans(ekf: Ekf) -> list[PhaseSpan]:
     """Return the phases in order; each ends where the next begins."""
-    if not len(ekf):
-        return []
-    starts = [0, *(np.flatnonzero(np.diff(ekf.phase) != 0) + 1).tolist()]
     found = []
-    for first, last in zip(starts, [*starts[1:], len(ekf)], strict=True):
-        error = ekf.error_speed[first:last]
-        turn = np.abs(ekf.error_direction[first:last])
+    for one in stretches(ekf.t, ekf.phase):
+        rows = one.rows
+        error, turn = ekf.error_speed[rows], np.abs(ekf.error_direction[rows])
         error, turn = error[np.isfinite(error)], turn[np.isfinite(turn)]
         found.append(PhaseSpan(
-            phase=int(ekf.phase[first]), start=float(ekf.t[first]),
-            end=float(ekf.t[min(last, len(ekf) - 1)]), reason=ekf.reason[first],
-            settled=float(ekf.settled[first:last].mean()),
+            phase=int(ekf.phase[rows.start]), start=one.start, end=one.end,
+            reason=ekf.reason[rows.start], settled=float(ekf.settled[rows].mean()),
             error_mean=float(error.mean()) if len(error) else math.nan,
             error_max=float(error.max()) if len(error) else math.nan,
             direction_mean=float(turn.mean()) if len(turn) else math.nan))

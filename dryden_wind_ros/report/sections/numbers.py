@@ -10,7 +10,7 @@ import numpy as np
 from dryden_wind_ros.report.analysis import SLOW_HZ, Analysis, Tally
 from dryden_wind_ros.report.flight import AXES, FlightRecord
 from dryden_wind_ros.report.markup import between, cards, judged, number, table
-from dryden_wind_ros.report.phases import phase_name
+from dryden_wind_ros.report.phases import mean_error, phase_name
 from dryden_wind_ros.report.plots import Plot, stack
 from dryden_wind_ros.report.sheet import Sheet
 
@@ -60,11 +60,8 @@ def _at_a_glance(flight: FlightRecord, analysis: Analysis) -> list[tuple[str, st
     if tally.missed is not None:
         found.append(('Missed ticks', str(tally.missed), _rates(tally)))
     if analysis.phases:
-        errors = [(p.error_mean, p.end - p.start) for p in analysis.phases
-                  if math.isfinite(p.error_mean)]
-        time = sum(t for _, t in errors)
-        if time > 0.0:
-            mean = sum(e * t for e, t in errors) / time
+        mean = mean_error(analysis.phases)
+        if math.isfinite(mean):
             found.append(("EKF3's error", number(mean, 2, 'm/s'), 'mean, while it estimates'))
         else:
             longest = max(analysis.phases, key=lambda p: p.end - p.start)
