@@ -48,9 +48,9 @@ __all__ = ['EmbeddedVehicle', 'Home', 'PortError', 'VehicleConfig', 'VehicleLoop
 MAX_LAG = 0.02
 """Wall seconds of lateness that are caught up; more (a suspended process) is let go."""
 
-MANY, TOGETHER = 10, 0.0025
-"""So many vehicles in one loop wake up together, every so many wall seconds at speedup 1: what a
-loop tick of a copter takes. With a wake-up for each, half of the time went into waking up."""
+MANY, TOGETHER = 10, 0.005
+"""So many vehicles in one loop wake up together, every so many wall seconds at speedup 1: two loop
+ticks of a copter. With a wake-up for each, half of the time went into waking up."""
 
 REBOOT_TIME = 0.05
 """Wall seconds between the closing of the ports and the next boot."""

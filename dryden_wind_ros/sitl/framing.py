@@ -171,7 +171,12 @@ class FrameParser:
                 continue
             self.frames += 1
             if system == self.system and component == self.component:
-                self._count(number, data[tail] | data[tail + 1] << 8)
+                if number == (self._number + 1) & 0xFF and not self._tangle:
+                    # What `_count` does with the next number, as nearly all are.
+                    self.heard += 1
+                    self._number, self._checksum = number, data[tail] | data[tail + 1] << 8
+                else:
+                    self._count(number, data[tail] | data[tail + 1] << 8)
             start = end
         self._buffer = data[start:]
         return messages

@@ -7,6 +7,7 @@ one. Several in a row are believed.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from collections import deque
 
@@ -90,12 +91,12 @@ class VehicleClock:
 
         May be called from any thread.
         """
-        heard = list(self._heard)
-        if len(heard) >= 3:
-            (wall0, ms0), (wall1, ms1) = heard[0], heard[-1]
-            if wall1 > wall0 and ms1 > ms0:
-                return ((ms1 - ms0) / 1000 / (wall1 - wall0),
-                        (len(heard) - 1) * 1000 / (ms1 - ms0))
+        count = len(self._heard)
+        if count >= 3:
+            with contextlib.suppress(IndexError):  # emptied by the links' thread just now
+                (wall0, ms0), (wall1, ms1) = self._heard[0], self._heard[-1]
+                if wall1 > wall0 and ms1 > ms0:
+                    return ((ms1 - ms0) / 1000 / (wall1 - wall0), (count - 1) * 1000 / (ms1 - ms0))
         return float('nan'), float('nan')
 
     def update(self, ms: int, now: float, *, is_clock: bool) -> TimeVerdict:

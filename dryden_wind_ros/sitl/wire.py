@@ -120,17 +120,20 @@ class Kind:
 ATTITUDE = Kind(mavlink.MAVLink_attitude_message)
 EKF_STATUS_REPORT = Kind(mavlink.MAVLink_ekf_status_report_message)
 EXTENDED_SYS_STATE = Kind(mavlink.MAVLink_extended_sys_state_message)
+GPS_RAW_INT = Kind(mavlink.MAVLink_gps_raw_int_message)
 GLOBAL_POSITION_INT = Kind(mavlink.MAVLink_global_position_int_message)
 HEARTBEAT = Kind(mavlink.MAVLink_heartbeat_message)
 LOCAL_POSITION_NED = Kind(mavlink.MAVLink_local_position_ned_message)
 PARAM_SET = Kind(mavlink.MAVLink_param_set_message)
 PARAM_VALUE = Kind(mavlink.MAVLink_param_value_message)
 SIM_STATE = Kind(mavlink.MAVLink_sim_state_message)
+SYS_STATUS = Kind(mavlink.MAVLink_sys_status_message)
 SYSTEM_TIME = Kind(mavlink.MAVLink_system_time_message)
 VFR_HUD = Kind(mavlink.MAVLink_vfr_hud_message)
 WIND = Kind(mavlink.MAVLink_wind_message)
 
 KINDS: dict[int, Kind] = {kind.ident: kind for kind in (
-    ATTITUDE, EKF_STATUS_REPORT, EXTENDED_SYS_STATE, GLOBAL_POSITION_INT, HEARTBEAT,
-    LOCAL_POSITION_NED, PARAM_SET, PARAM_VALUE, SIM_STATE, SYSTEM_TIME, VFR_HUD, WIND)}
+    ATTITUDE, EKF_STATUS_REPORT, EXTENDED_SYS_STATE, GLOBAL_POSITION_INT, GPS_RAW_INT, HEARTBEAT,
+    LOCAL_POSITION_NED, PARAM_SET, PARAM_VALUE, SIM_STATE, SYSTEM_TIME, SYS_STATUS, VFR_HUD,
+    WIND)}
 """All of them, by message id."""
