@@ -330,9 +330,10 @@ def test_a_fleet_in_a_field_has_one_seed_frame_and_time_and_each_meets_the_air_o
                    for i, state in ((0, one), (2, elsewhere)))
     assert here == pytest.approx(there, abs=3e-5)
     assert max(map(abs, here)) > 0.5
-    shown = subprocess.run([sys.executable, '-m', 'dryden_wind_ros.tools.wind_top', '--once'],
-                           capture_output=True, text=True, timeout=120, check=True).stdout
-    assert all(f'/v{i}' in shown for i in range(3)), shown
+    top = Program(fleet.file.parent / 'top.log', 'dryden_wind_ros.tools.wind_top')
+    fleet.programs.append(top)
+    fleet.until(lambda: all(f'/v{i} ' in top.text for i in range(3)), 60,
+                'all three vehicles in one wind_top')
 
 
 def test_a_restarted_vehicle_and_one_without_gps_go_on_in_the_air_of_their_places(make_fleet):

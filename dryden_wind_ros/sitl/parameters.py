@@ -200,6 +200,11 @@ class WindParameters:
         return self.phase in (Phase.WRITING, Phase.RESTORING)
 
     @property
+    def hurried(self) -> bool:
+        """Whether `poll` may have something to do now; else some hundredths of a second later."""
+        return self._fresh_wind or self.phase is not Phase.WRITING or self._writer.maybe_due
+
+    @property
     def restored(self) -> bool:
         """Whether nothing is left to put back."""
         return self.phase is Phase.RESTORED

@@ -44,6 +44,8 @@ EKF_INTERVALS: Mapping[int, int] = {
 
 #: Putting back ends by itself where there is no progress; this is for a loop that has died, s.
 END_WITHIN_S = 120.0
+#: How often parameters are looked after where there is nothing to write, steady s.
+_LOOK_S = 0.04
 _RARE_US = 500_000
 #: ATTITUDE where nobody follows it: enough to see how a hovering vehicle leans.
 _ATTITUDE_US = 200_000
@@ -157,6 +159,7 @@ class Session:
         self._wind: Wind | None = None
         self._overtaken = 0
         self._restore_asked = False
+        self._next_look = 0.0
         self._finished = threading.Event()
         self._loop: LinkLoop | None = None
 
@@ -238,7 +241,8 @@ class Session:
             self._attitude_asked = self._attitude_wanted
             self.link.set_interval(odometry.ATTITUDE, self._interval_us if self._attitude_wanted
                                    else max(self._interval_us, _ATTITUDE_US))
-        if self.link.up:
+        if self.link.up and (now >= self._next_look or self.parameters.hurried):
+            self._next_look = now + _LOOK_S
             heard = self.link.last_heard
             self.parameters.poll(now, self.link.time, heard, self.link.sure)
             if not self.reader.done and not self._restore_asked:

@@ -92,6 +92,8 @@ class WindWriter:
     ----------
     sent, echoed : int
         Values written and values heard back.
+    maybe_due : bool
+        Whether there may be something to write.
     urgent : bool
         Whether values are asked for soon after they were written, for the end.
     """
@@ -109,8 +111,7 @@ class WindWriter:
         self._last_write_time: float | None = None
         self._last_write_at = -math.inf
         self._next_look = 0.0
-        #: Whether anything may be due: what was written is asked for, poll by poll, in vain.
-        self._maybe_due = False
+        self.maybe_due = False
         self.urgent = False
         self.sent = self.echoed = 0
 
@@ -163,14 +164,14 @@ class WindWriter:
             target = self._targets[name]
             if target.wanted != wanted and name not in self._reader.missing:
                 target.wanted = wanted
-                self._maybe_due = True
+                self.maybe_due = True
                 target.confirmed = False
                 target.misses = 0
                 self._next_look = min(self._next_look, now + _STEADY_S)
 
     def put_back(self, values: Mapping[str, float]) -> None:
         """Set these again, whatever was done about them before, and nothing else."""
-        self.urgent = self._maybe_due = True
+        self.urgent = self.maybe_due = True
         for name, target in self._targets.items():
             target.wanted = None if name in self._reader.missing else values.get(name)
             target.sent, target.confirmed, target.refused, target.misses = None, False, False, 0
@@ -187,10 +188,10 @@ class WindWriter:
 
     def write(self, now: float, vehicle_time: float | None) -> bool:
         """Write what is due, the longest unsent first; return whether anything was written."""
-        if not self._maybe_due or not self.may_write(now, vehicle_time):
+        if not self.maybe_due or not self.may_write(now, vehicle_time):
             return False
         due = [target for target in self._targets.values() if target.due]
-        self._maybe_due = len(due) > WRITES_AT_ONCE
+        self.maybe_due = len(due) > WRITES_AT_ONCE
         if not due:
             return False
         if len(due) > WRITES_AT_ONCE:
@@ -205,7 +206,7 @@ class WindWriter:
                 target.wanted, reader.system, reader.component, target.name,
                 reader.kinds.get(target.name, mavlink.MAV_PARAM_TYPE_REAL32))
                 for target in due]):
-            self._maybe_due = True
+            self.maybe_due = True
             return False
         self._last_write_time, self._last_write_at = vehicle_time, now
         self._next_look = min(self._next_look, now + self._patience)
@@ -282,7 +283,7 @@ class WindWriter:
             if now - target.sent_at < _STUBBORN_S:
                 return
         target.sent = None
-        self._maybe_due = True
+        self.maybe_due = True
 
     def _judge_following(self, target: _Target, number: float, moved: bool, now: float) -> None:
         """Notice a value that changes all the time here and stands still in the vehicle."""
