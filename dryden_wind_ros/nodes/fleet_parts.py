@@ -5,7 +5,7 @@ interpreter uses one core. Each makes the same list of vehicles with the same na
 serves its own. Data flow::
 
     user --parameters, wind/restart--> part 1 (/wind_fleet) --settings, latched--> other parts
-    part 1 --common time, drift, origin of the field, once a second--> other parts
+    part 1 --common time, drift, origin of the field, twice a second--> other parts
     other parts --summary at the end--> part 1 --one line--> user
 
 Only the first part is to be asked; the others follow it, also when they are started later. A change
@@ -23,6 +23,7 @@ from typing import Any
 
 from rclpy.duration import Duration
 from rclpy.node import Node
+from rclpy.subscription import Subscription
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
@@ -34,7 +35,7 @@ SETTINGS = 'wind_fleet/settings'
 SUMMARY = 'wind_fleet/summary'
 AIR = 'wind_fleet/air'
 
-TELL_AIR_S = 1.0
+TELL_AIR_S = 0.4
 """How often the first part tells where the common air is, s."""
 
 SETTINGS_QOS = QoSProfile(
@@ -126,6 +127,11 @@ class Parts:
             self._summary_pub = node.create_publisher(String, SUMMARY, common.STREAM_QOS)
 
     @property
+    def waking(self) -> tuple[Subscription, ...]:
+        """What the first part tells: to be heard at once."""
+        return tuple(sub for sub in (self._air_sub, self._settings_sub) if sub is not None)
+
+    @property
     def first(self) -> bool:
         """Whether this is the part that users speak to."""
         return self.part == 0
@@ -164,7 +170,7 @@ class Parts:
         return told[-1]['settings'], by_hand, before is not None and restarts > before
 
     def tell_air(self, air: SharedAir, frame: Frame) -> None:
-        """Tell the others once a second where the common air is."""
+        """Tell the others every now and then where the common air is."""
         now = time.monotonic()
         if self._air_pub is None or now - self._told_air_at < TELL_AIR_S:
             return

@@ -13,6 +13,7 @@ from functools import partial
 
 from rclpy.node import Node
 from rclpy.service import Service
+from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
 from dryden_wind_ros.nodes import inside_rclpy
@@ -28,9 +29,11 @@ class Poller:
     ----------
     nodes : iterable of rclpy.node.Node
         With all their services and timers; callbacks are plain functions.
+    waking : iterable of rclpy.subscription.Subscription, optional
+        Whose messages end the wait of `poll`; whoever calls it takes them.
     """
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, nodes: Iterable[Node], waking: Iterable[Subscription] = ()) -> None:
         self._nodes: dict[Service, Node] = {}
         self._timers: list[tuple[Timer, Node]] = []
         context = None
@@ -41,7 +44,7 @@ class Poller:
         if context is None:
             raise ValueError('there are no nodes to look after')
         self._context = context
-        self._requests = inside_rclpy.ServiceWait(context, self._nodes)
+        self._requests = inside_rclpy.ServiceWait(context, self._nodes, waking)
 
     def poll(self, wait_s: float = 0.0) -> None:
         """Do what is due now, or wait up to `wait_s` s for a request to answer.

@@ -313,7 +313,8 @@ class WindFleet(Node):
 
     def spin(self) -> None:
         """Look after services, timers and the shared clock until the program is told to end."""
-        poller = Poller((self, *(n for pair in self.pairs for n in (pair.wind, pair.bridge))))
+        poller = Poller((self, *(n for pair in self.pairs for n in (pair.wind, pair.bridge))),
+                        self._parts.waking)
         if self._clock_sub is None:
             ending.when_told(poller.wake)
             while not ending.told():

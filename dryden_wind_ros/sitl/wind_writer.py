@@ -156,6 +156,7 @@ class WindWriter:
         """Write everything once more: somebody who wrote something else ends doing so."""
         for target in self._targets.values():
             target.sent, target.confirmed, target.misses = None, False, 0
+        self.maybe_due = True
         self._next_look = 0.0
 
     def aim(self, values: Mapping[str, float], now: float) -> None:
