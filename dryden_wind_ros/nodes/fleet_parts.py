@@ -23,8 +23,8 @@ from typing import Any
 
 from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.subscription import Subscription
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
 from std_msgs.msg import String
 
 from dryden_wind_ros.gusts.shared_air import Anchor, SharedAir
