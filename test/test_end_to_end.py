@@ -255,7 +255,7 @@ def test_a_seed_meets_the_same_air_late_and_with_lost_clock_messages(make_chain)
 def test_ekf_wind_goes_through_every_phase_of_a_flight_with_a_gps_outage(make_chain):
     chain = make_chain('phases')
     # The origin of EKF3, and with it the take-off, waits until the bridge has seen the ground.
-    chain.vehicle('--vehicle', 'plane', '--flight', 'loiter', '--speedup', '8',
+    chain.vehicle('--vehicle', 'plane', '--flight', 'loiter', '--speedup', '1', '--wait-client',
                   '--origin-after', '30')
     chain.wind()
     chain.bridge()
@@ -264,6 +264,7 @@ def test_ekf_wind_goes_through_every_phase_of_a_flight_with_a_gps_outage(make_ch
         chain.until(lambda: chain.phases and chain.phases[-1] == phase, timeout,
                     f'the phase {phase}; there were {chain.phases}')
     until('ground')
+    set_parameter(chain.ports[1], 'SIM_SPEEDUP', 8.0)
     until('learning')
     set_parameter(chain.ports[1], 'SIM_GPS1_ENABLE', 0.0)
     until('coast')
