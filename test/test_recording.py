@@ -1,5 +1,7 @@
 """Recording: names that never collide, the right topics, and latched messages in the bag."""
 
+import contextlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -13,8 +15,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from support import wait_until
+from support.bags import MSG, STORE, make
 
-from dryden_wind_ros.logs.recording import DEPTH, RECORDED
+from dryden_wind_ros.logs.bag import read_bag
+from dryden_wind_ros.logs.recording import DEPTH, RECORDED, BagWriter
 from dryden_wind_ros.tools import recording
 from dryden_wind_ros.tools.recording import RecordingError
 
@@ -222,7 +226,6 @@ def test_wind_record_is_whole_after_kill_9_and_never_over_another_bag():
     from nav_msgs.msg import Odometry
 
     from dryden_wind_interfaces.msg import EkfWind, SimWind, WindState
-    from dryden_wind_ros.logs.bag import read_bag
     from dryden_wind_ros.nodes import common
     rclpy.init()
     node = rclpy.create_node('air', namespace='drone1')
@@ -270,6 +273,40 @@ def test_wind_record_is_whole_after_kill_9_and_never_over_another_bag():
     _, said = again.communicate(timeout=30)
     assert again.returncode == 2
     assert "bag is 'mine', which exists; bags are never written over" in said
+
+
+@contextlib.contextmanager
+def room_for(size):
+    """No file of this process may grow beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize('at', ['flush', 'close'])
+def test_what_was_on_disk_before_it_was_full_is_whole(tmp_path, at):
+    def write(bag, ticks):
+        for tick in ticks:
+            state = make('dryden_wind_interfaces/msg/WindState', tick=tick, t=tick * 0.05, u=1.5,
+                         gusts='dryden', seed=7)
+            data = bytes(STORE.serialize_cdr(state, 'dryden_wind_interfaces/msg/WindState'))
+            bag.write('/wind/state', 1_000_000_000 + tick * 50_000_000, data)
+    bag = BagWriter(tmp_path / 'bag', MSG)
+    for topic in RECORDED:
+        bag.add(recording.absolute(topic.name, ''), topic)
+    write(bag, range(40))
+    bag.flush()
+    write(bag, range(40, 80))
+    with room_for(bag.size + 100), pytest.raises(RecordingError, match='File too large'):
+        getattr(bag, at)()
+    write(bag, range(80, 120))  # room again, but the record has ended
+    bag.close()
+    assert 'what was on disk before is kept' in bag.failed
+    flight, = read_bag(tmp_path / 'bag')
+    assert flight.air.tick.tolist() == list(range(40))
 
 
 @pytest.mark.ros2
