@@ -93,7 +93,7 @@ winds: {speed: 99, gusts: gale, seeds: {count: -3}}
 events: [{at: 5, parameter: SIM_WIND_SPD, value: 3}]
 measures: {own: own.py:broken}
 limits: [{measure: happiness, most: 3}]
-ros: true
+ros: perhaps
 kep: all
 """))
     told = '\n'.join(caught.value.mistakes)
@@ -101,7 +101,7 @@ kep: all
                         (5, "no parameter 'NO_SUCH'"), (6, 'baseline is perhaps'),
                         (7, 'speed is 99'), (7, 'gusts is gale'), (7, '-3 must be a whole'),
                         (8, 'what the wind is written to'), (9, 'own.py'), (10, 'happiness'),
-                        (11, 'ros: true'), (12, 'kep is unknown')):
+                        (11, 'ros is perhaps'), (12, 'kep is unknown')):
         assert any(one.startswith(f'line {line}:') and words in one
                    for one in caught.value.mistakes), f'{line} {words}\n{told}'
 

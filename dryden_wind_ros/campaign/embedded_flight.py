@@ -21,7 +21,7 @@ from dryden_wind_ros.campaign.course import Circle, Legs, course_of
 from dryden_wind_ros.campaign.entry import Entry, vehicle_config
 from dryden_wind_ros.campaign.telemetry_log import TelemetryLog
 from dryden_wind_ros.emulator.autopilot import Autopilot
-from dryden_wind_ros.emulator.flight import CRUISE_AIRSPEED, Course, Landed
+from dryden_wind_ros.emulator.flight import CRUISE_AIRSPEED, LOITER_RADIUS, Course, Landed
 from dryden_wind_ros.emulator.parameters import Eeprom, SetOutcome
 from dryden_wind_ros.gusts.air import SeededAir
 from dryden_wind_ros.gusts.air_settings import AirSettings
@@ -45,8 +45,6 @@ WALL_LIMIT = 'time limit (wall'
 BLOWN_AWAY = 100.0
 """Further than this off its set point, a copter counts as lost, m."""
 
-LOITER_RADIUS = 80.0
-
 
 @dataclass(frozen=True)
 class Samples:
@@ -62,12 +60,18 @@ class Samples:
         From boot to the end.
     ticks_missed : int
         Ticks of the air without a wind of their own.
+    ticks_late : int
+        Ticks whose wind came late.
+    speedup : float
+        At which it was flown; NaN: there was no clock.
     """
 
     columns: dict[str, NDArray[np.float64]]
     failure: str
     sim_seconds: float
     ticks_missed: int = 0
+    ticks_late: int = 0
+    speedup: float = math.nan
 
     @property
     def measured(self) -> dict[str, NDArray[np.float64]]:

@@ -53,7 +53,7 @@ class Vehicle:
     sitl : str
         Command of another vehicle that takes SITL's options; '' for the embedded one.
     speedup : float
-        Of flights by a script, sim seconds a wall second, at first.
+        Of live flights, sim seconds a wall second, at first.
     """
 
     kind: str = 'copter'
@@ -172,6 +172,8 @@ class Entry:
     extras : tuple of Extra
     script, script_path : str
         Text of the script that flies it; '' for none.
+    ros : bool
+        Whether the wind comes through the ROS nodes.
     sim_limit, wall_limit : float
         Longest flight, s of sim and of wall time.
     """
@@ -186,6 +188,7 @@ class Entry:
     extras: tuple[Extra, ...] = ()
     script: str = ''
     script_path: str = ''
+    ros: bool = False
     sim_limit: float = 600.0
     wall_limit: float = 300.0
     key: str = field(init=False, default='', compare=False)
@@ -194,11 +197,18 @@ class Entry:
         content: dict[str, Any] = asdict(self)
         for name in ('index', 'key', 'wall_limit', 'script_path'):
             content.pop(name)
+        if not self.ros:
+            content.pop('ros')  # as it was before there was a choice
         content['wind'].pop('scenario')  # its content counts, not where it lies
         for extra in content['extras']:
             extra.pop('path')
         text = json.dumps([FORMAT, content], sort_keys=True)
         object.__setattr__(self, 'key', hashlib.sha256(text.encode()).hexdigest()[:12])
+
+    @property
+    def live(self) -> bool:
+        """Whether the vehicle is a process with a clock of its own."""
+        return bool(self.script or self.vehicle.sitl or self.ros)
 
     @property
     def pair(self) -> str:

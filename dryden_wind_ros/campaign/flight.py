@@ -58,10 +58,11 @@ def fly(entry: Entry, keep: str = 'all') -> Outcome:
     """
     files = {'entry.json': json.dumps(asdict(entry), indent=1).encode()}
     own: dict[str, Value] = {}
-    failure, sim_seconds, missed = '', 0.0, 0
+    failure, sim_seconds, missed, late, speedup = '', 0.0, 0, 0, float('nan')
     try:
         samples, recorded = _flown(entry, keep)
         failure, sim_seconds, missed = samples.failure, samples.sim_seconds, samples.ticks_missed
+        late, speedup = samples.ticks_late, samples.speedup
         own.update(measures_of(samples))
         for extra in entry.extras:
             own[extra.name] = _own_measure(extra.source, extra.path, extra.function, samples)
@@ -73,6 +74,7 @@ def fly(entry: Entry, keep: str = 'all') -> Outcome:
         files['error.txt'] = traceback.format_exc().encode()
     row: dict[str, Value] = {**identity(entry), 'failure': failure, 'failed': bool(failure),
                              'sim_seconds': sim_seconds, 'ticks_missed': missed,
+                             'ticks_late': late, 'speedup': speedup,
                              **dict.fromkeys(MEASURES, float('nan')), **own}
     return Outcome(entry.key, row, files)
 
@@ -84,9 +86,9 @@ def is_kept(failure: str, keep: str) -> bool:
 
 def _flown(entry: Entry, keep: str) -> tuple[Samples, dict[str, bytes]]:
     """Fly; return what was recorded, and the files that there are of it already."""
-    if entry.script:
-        from dryden_wind_ros.campaign.script_flight import fly_script
-        return fly_script(entry)
+    if entry.live:
+        from dryden_wind_ros.campaign.live_flight import fly_live
+        return fly_live(entry)
     if keep != 'all':
         return fly_embedded(entry), {}
     log = TelemetryLog()

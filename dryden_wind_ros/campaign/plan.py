@@ -30,6 +30,7 @@ from dryden_wind_ros.campaign.entry import (
 )
 from dryden_wind_ros.campaign.measures import MEASURES
 from dryden_wind_ros.campaign.mission import read_mission
+from dryden_wind_ros.campaign.ros_wind import missing
 from dryden_wind_ros.emulator.parameters import default_parameters, read_parameter_file
 from dryden_wind_ros.gusts.air_settings import MAX_SEED, MODELS, AirSettings
 from dryden_wind_ros.gusts.inputs import short
@@ -43,7 +44,7 @@ KEEP = ('failures', 'all', 'none')
 KINDS = ('copter', 'plane')
 PATHS = ('hover', 'circle', 'box')
 GUSTS = ('off', 'dryden', 'field')
-SIM_SECONDS_PER_CPU_SECOND = 200.0
+SIM_SECONDS_PER_CPU_SECOND = 300.0
 """Of the embedded vehicle, for the estimate before the first flight is done."""
 
 PlanError = ScenarioError
@@ -138,9 +139,9 @@ class _Reader(NodeReader):
         top = self.mapping(root, 'plan', (
             'name', 'vehicle', 'flight', 'variants', 'winds', 'events', 'measures', 'limits',
             'time_limit', 'keep', 'ros'))
-        if 'ros' in top and self.truth(top, 'ros', 'plan'):
-            self.wrong(top['ros'], 'ros: true, flights through the ROS nodes, is not there yet; '
-                                   'the wind is the same without')
+        ros = bool(self.truth(top, 'ros', 'plan')) if 'ros' in top else False
+        if ros and missing():
+            self.wrong(top['ros'], f'ros: true {missing()}')
         self.needed(root, top, 'plan', 'variants', 'winds')
         vehicle = self.vehicle(top.get('vehicle'), 'vehicle', Vehicle())
         manoeuvre = self.manoeuvre(top.get('flight'))
@@ -153,11 +154,6 @@ class _Reader(NodeReader):
         if self.script and 'events' in top:
             self.wrong(top['events'], 'events are for flights without a script, which can set '
                                       'parameters itself')
-        for name, one in variants if not self.script else ():
-            if one.sitl:
-                self.wrong(top['variants'], f'{name}: sitl needs a flight by a script: '
-                                            'flight: {script: FILE}')
-                break
         keep = self.text(top, 'keep', 'plan', KEEP) or 'failures'
         events = self.events(top.get('events'), [one for _, one in variants])
         winds = self.winds(top.get('winds'))
@@ -175,7 +171,7 @@ class _Reader(NodeReader):
             variants=names, limits=limits, keep=keep, entries=tuple(
                 Entry(index=index, variant=name, vehicle=one, wind=wind, manoeuvre=manoeuvre,
                       seed=seed, events=events, extras=extras,
-                      script=self.script, script_path=self.script_path,
+                      script=self.script, script_path=self.script_path, ros=ros,
                       sim_limit=sim or 2.0 * flight_seconds + 60.0, wall_limit=wall or 300.0)
                 for index, ((name, one), (wind, seed)) in enumerate(flights)))
 
@@ -440,6 +436,8 @@ class _Reader(NodeReader):
             if name.startswith('SIM_WIND_'):
                 self.wrong(entry, f'event: {name} is what the wind is written to')
             for one in vehicles:
+                if one.sitl:
+                    continue  # what it knows, it says itself
                 try:
                     known = default_parameters(vehicle_config(one, 0))
                 except ValueError:

@@ -28,6 +28,7 @@ from dryden_wind_ros.emulator.encoders import (
 from dryden_wind_ros.emulator.estimator import Ekf3
 from dryden_wind_ros.emulator.flight import Flight, Motion
 from dryden_wind_ros.emulator.handlers import handle
+from dryden_wind_ros.emulator.mission import Mission, fly_mission
 from dryden_wind_ros.emulator.modes import MODES, START_MODES, VTOL_MODES
 from dryden_wind_ros.emulator.parameters import (
     WIND,
@@ -73,6 +74,8 @@ class Autopilot:
         Time since boot of the last step of flight and EKF3, microseconds.
     winds : WindsHeard
         How regularly SIM_WIND_SPD is written.
+    mission : Mission
+        What it flies in AUTO.
     reboot_at : int or None
         When a reboot that was asked for happens, microseconds.
     """
@@ -105,6 +108,7 @@ class Autopilot:
         self._loss_random = random.Random(f'losses {config.seed} {boot}')
         self.modes = MODES[config.kind]
         self.mode = START_MODES[config.kind]
+        self.mission: Mission = Mission()
         self.internal_errors = 0
         self.internal_error_count = 0
         self.reboot_at: int | None = None
@@ -238,6 +242,7 @@ class Autopilot:
         flight = self.flight
         self.mode = mode
         flight.climb_stick = None
+        flight.course = None
         if self.config.kind == 'quadplane':
             flight.command_vtol(mode in VTOL_MODES)
         if name in ('LAND', 'QLAND'):
@@ -249,6 +254,8 @@ class Autopilot:
                 flight.command_take_off(self.config.altitude)
         else:
             flight.command_hold()
+            if name == 'AUTO':
+                fly_mission(self)
         return True
 
     def arming_problem(self) -> str | None:

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from dryden_wind_ros.emulator.config import Home, VehicleConfig
-from dryden_wind_ros.emulator.flight import GRAVITY, Flight, Motion
+from dryden_wind_ros.emulator.flight import (
+    CRUISE_AIRSPEED,
+    GRAVITY,
+    LOITER_RADIUS,
+    Flight,
+    Motion,
+)
 from dryden_wind_ros.emulator.modes import GUIDED_MODES
 from dryden_wind_ros.sitl import wire
 
@@ -182,6 +188,29 @@ def wind(vehicle: Autopilot) -> Any:
     return wire.WIND.of(direction, math.hypot(north, east), 0.0)
 
 
+def position_target_local_ned(vehicle: Autopilot) -> Any:
+    """Return where it is to be: of a copter with dynamics, which can be somewhere else."""
+    flight = vehicle.flight
+    if flight.dynamics is None or flight.motion is not Motion.ROTORS:
+        return None
+    north, east, up, v_up = flight.set_point
+    return mavlink.MAVLink_position_target_local_ned_message(
+        vehicle.time_boot_ms, mavlink.MAV_FRAME_LOCAL_NED, 0, north, east, 0.0 - up, 0.0, 0.0,
+        0.0 - v_up, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def nav_controller_output(vehicle: Autopilot) -> Any:
+    """Return how far it is off its height, its airspeed (cm/s) and its circle."""
+    flight, circle = vehicle.flight, vehicle.flight.circle
+    off = 0.0 if circle is None else math.hypot(
+        flight.north - circle[0], flight.east - circle[1]) - LOITER_RADIUS
+    up = flight.set_point[2] if flight.dynamics is not None else flight.target_up
+    return mavlink.MAVLink_nav_controller_output_message(
+        math.degrees(flight.roll), math.degrees(flight.pitch),
+        round(math.degrees(_signed(flight.yaw))), 0, 0, up - flight.up,
+        (CRUISE_AIRSPEED - flight.airspeed) * 100.0 if flight.kind != 'copter' else 0.0, off)
+
+
 def extended_sys_state(vehicle: Autopilot) -> Any:
     return wire.EXTENDED_SYS_STATE.of(vehicle.flight.vtol, vehicle.flight.landed)
 
@@ -241,7 +270,10 @@ ENCODERS: dict[int, Callable[[Autopilot], Any]] = {
     mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT: ekf_status_report,
     mavlink.MAVLINK_MSG_ID_WIND: wind,
     mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE: extended_sys_state,
-    mavlink.MAVLINK_MSG_ID_MISSION_CURRENT: lambda _: mavlink.MAVLink_mission_current_message(0),
+    mavlink.MAVLINK_MSG_ID_MISSION_CURRENT:
+        lambda vehicle: mavlink.MAVLink_mission_current_message(vehicle.mission.current),
+    mavlink.MAVLINK_MSG_ID_POSITION_TARGET_LOCAL_NED: position_target_local_ned,
+    mavlink.MAVLINK_MSG_ID_NAV_CONTROLLER_OUTPUT: nav_controller_output,
     mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION: autopilot_version,
     mavlink.MAVLINK_MSG_ID_HOME_POSITION: home_position,
     mavlink.MAVLINK_MSG_ID_GPS_GLOBAL_ORIGIN: gps_global_origin,

@@ -32,6 +32,7 @@ LEAN_LIMIT_AIRSPEED = 20.0
 CRUISE_AIRSPEED = 22.0
 LIFT_OFF_AIRSPEED = 15.0
 TRANSITION_AIRSPEED = 18.0
+LOITER_RADIUS = 80.0
 _BANK_LIMIT = math.radians(45.0)
 
 
@@ -224,6 +225,11 @@ class Flight:
     def circle(self) -> tuple[float, float] | None:
         """Centre of the circle that it flies on wings, north and east, m."""
         return self._loiter
+
+    @property
+    def target_up(self) -> float:
+        """Height that it climbs or descends to, m."""
+        return self._target_up
 
     @property
     def forward_flight(self) -> bool:
@@ -435,9 +441,8 @@ class Flight:
 
     def _start_loiter(self) -> None:
         """Circle to the right of where the vehicle is heading."""
-        radius = 80.0
-        self._loiter = (self.north - radius * math.sin(self.yaw),
-                        self.east + radius * math.cos(self.yaw))
+        self._loiter = (self.north - LOITER_RADIUS * math.sin(self.yaw),
+                        self.east + LOITER_RADIUS * math.cos(self.yaw))
 
     def _step_roll(self, dt: float, wind_north: float, wind_east: float) -> None:
         """Ground roll along the runway, before the take-off and after the landing."""

@@ -15,6 +15,7 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from dryden_wind_ros.emulator.channel import Channel
 from dryden_wind_ros.emulator.encoders import autopilot_version, parameter_value
 from dryden_wind_ros.emulator.flight import CLIMB_RATE, Motion, Vtol
+from dryden_wind_ros.emulator.mission import on_set_point
 from dryden_wind_ros.emulator.modes import STICK_MODES
 from dryden_wind_ros.emulator.parameters import SetOutcome
 from dryden_wind_ros.emulator.streams import STREAMS
@@ -95,7 +96,7 @@ def _on_timesync(vehicle: Autopilot, channel: Channel, message: Any) -> None:
 
 def _on_mission_request_list(vehicle: Autopilot, channel: Channel, message: Any) -> None:
     channel.send(mavlink.MAVLink_mission_count_message(
-        message.get_srcSystem(), message.get_srcComponent(), 0))
+        message.get_srcSystem(), message.get_srcComponent(), len(vehicle.mission.items)))
 
 
 def _on_file_transfer(vehicle: Autopilot, channel: Channel, message: Any) -> None:
@@ -277,6 +278,15 @@ def _do_vtol_transition(vehicle: Autopilot, _: Channel, message: Any, __: float)
     return ACCEPTED
 
 
+def _do_mission_start(vehicle: Autopilot, _: Channel, __: Any, ___: float) -> int:
+    auto = {name: number for number, name in vehicle.modes.items()}['AUTO']
+    if not vehicle.flight.armed or not vehicle.mission.items:
+        return FAILED
+    if vehicle.mode != auto:
+        vehicle.change_mode(auto)
+    return ACCEPTED
+
+
 def _do_reboot(vehicle: Autopilot, _: Channel, message: Any, __: float) -> int:
     if _whole(message.param1) not in (1, 3):
         return UNSUPPORTED
@@ -301,6 +311,12 @@ _HANDLERS: dict[int, Callable[[Autopilot, Channel, Any], None]] = {
     mavlink.MAVLINK_MSG_ID_PARAM_REQUEST_LIST: _on_param_request_list,
     mavlink.MAVLINK_MSG_ID_TIMESYNC: _on_timesync,
     mavlink.MAVLINK_MSG_ID_MISSION_REQUEST_LIST: _on_mission_request_list,
+    mavlink.MAVLINK_MSG_ID_MISSION_COUNT: lambda vehicle, *one: vehicle.mission.on_count(*one),
+    mavlink.MAVLINK_MSG_ID_MISSION_ITEM_INT: lambda vehicle, *one: vehicle.mission.on_item(*one),
+    mavlink.MAVLINK_MSG_ID_MISSION_REQUEST_INT:
+        lambda vehicle, *one: vehicle.mission.on_request(*one),
+    mavlink.MAVLINK_MSG_ID_MISSION_CLEAR_ALL: lambda vehicle, *one: vehicle.mission.on_clear(*one),
+    mavlink.MAVLINK_MSG_ID_SET_POSITION_TARGET_LOCAL_NED: on_set_point,
     mavlink.MAVLINK_MSG_ID_FILE_TRANSFER_PROTOCOL: _on_file_transfer,
     mavlink.MAVLINK_MSG_ID_REQUEST_DATA_STREAM: _on_request_data_stream,
     mavlink.MAVLINK_MSG_ID_SET_MODE: _on_set_mode,
@@ -324,6 +340,7 @@ _COMMANDS: dict[int, Callable[[Autopilot, Channel, Any, float], int]] = {
     mavlink.MAV_CMD_NAV_LOITER_UNLIM: _do_loiter,
     mavlink.MAV_CMD_NAV_RETURN_TO_LAUNCH: _do_return,
     mavlink.MAV_CMD_DO_VTOL_TRANSITION: _do_vtol_transition,
+    mavlink.MAV_CMD_MISSION_START: _do_mission_start,
     mavlink.MAV_CMD_PREFLIGHT_REBOOT_SHUTDOWN: _do_reboot,
     _EXTERNAL_WIND_ESTIMATE: _do_external_wind,
 }
