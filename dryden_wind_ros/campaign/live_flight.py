@@ -70,7 +70,7 @@ def fly_live(entry: Entry) -> tuple[Samples, Files]:
     while True:
         samples, files = _fly(entry, speedup)
         samples = replace(samples, speedup=speedup)
-        ticks = np.count_nonzero(samples.columns['measured'])
+        ticks = int(np.count_nonzero(samples.columns['measured']))
         well = not samples.ticks_missed and samples.ticks_late <= LATE_SHARE * ticks
         if samples.failure:
             return samples, files
