@@ -47,6 +47,9 @@ GUSTS = ('off', 'dryden', 'field')
 SIM_SECONDS_PER_CPU_SECOND = 300.0
 """Of the embedded vehicle, for the estimate before the first flight is done."""
 
+LIVE_START = 5.0
+"""What it takes to start the processes of a live flight and to end them, s."""
+
 PlanError = ScenarioError
 """A plan cannot be used; every mistake is in it."""
 
@@ -107,8 +110,18 @@ class Plan:
     @property
     def sim_seconds(self) -> float:
         """About how long all flights take together, s of sim time."""
-        return sum(30.0 + entry.manoeuvre.settle + entry.manoeuvre.seconds
+        return sum(_sim_seconds(entry) for entry in self.entries)
+
+    @property
+    def wall_seconds(self) -> float:
+        """About how long all flights take one after the other, s: live ones as they begin."""
+        return sum(_sim_seconds(entry) / entry.vehicle.speedup + LIVE_START if entry.live
+                   else _sim_seconds(entry) / SIM_SECONDS_PER_CPU_SECOND
                    for entry in self.entries)
+
+
+def _sim_seconds(entry: Entry) -> float:
+    return 30.0 + entry.manoeuvre.settle + entry.manoeuvre.seconds
 
 
 def load(path: Path | str) -> Plan:

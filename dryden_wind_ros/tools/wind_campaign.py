@@ -87,7 +87,7 @@ def _fly(options: argparse.Namespace) -> int:
     if options.workers < 0:
         raise ResultsError(f'--workers is {options.workers}; it must not be below 0')
     cores = options.workers or os.cpu_count() or 1
-    seconds = plan.sim_seconds / plans.SIM_SECONDS_PER_CPU_SECOND / cores
+    seconds = plan.wall_seconds / cores
     print(f'{plan.name}: {len(plan.entries)} flights, {len(plan.variants)} variants '
           f'({", ".join(plan.variants)}; baseline {plan.baseline}), {plan.sim_seconds:.0f} s of '
           f'sim time' + ('' if options.scheduler else
