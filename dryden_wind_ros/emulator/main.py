@@ -50,7 +50,7 @@ MAX_LAG = 0.02
 
 MANY, TOGETHER = 10, 0.005
 """So many vehicles in one loop wake up together, every so many wall seconds at speedup 1: two loop
-ticks of a copter. With a wake-up for each, half of the time went into waking up."""
+ticks of a copter. With a wake-up for each, a quarter of the time went into waiting for sockets."""
 
 REBOOT_TIME = 0.05
 """Wall seconds between the closing of the ports and the next boot."""

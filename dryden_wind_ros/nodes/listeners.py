@@ -10,7 +10,7 @@ from rclpy.publisher import Publisher
 
 AGAIN_S = 0.5
 """How old the answer may be in a fleet, s: seven topics of a vehicle were asked for at each tick,
-a twentieth of all CPU time."""
+a thirtieth of all CPU time."""
 
 
 class Listeners:

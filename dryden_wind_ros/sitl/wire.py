@@ -1,7 +1,7 @@
 """MAVLink messages as tuples, for those that come and go hundreds of times a second.
 
 pymavlink makes an object of sixteen attributes of every message, which takes longer than all that
-is done with it here: of a fleet's CPU time it was a sixth, of the embedded vehicles' a quarter. A
+is done with it here: of a fleet's CPU time it was a sixth, of the embedded vehicles' a fifth. A
 message of `KINDS` is a named tuple instead. It has the fields and the methods of pymavlink's own
 that are used in this package, so that nobody who reads one need know which it is::
 
