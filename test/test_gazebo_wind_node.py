@@ -20,12 +20,15 @@ from geometry_msgs.msg import TwistWithCovarianceStamped, Vector3Stamped
 from nav_msgs.msg import Odometry
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
+from rosgraph_msgs.msg import Clock
 from support import wait_until
 from support.processes import Program
 
 from dryden_wind_ros.gazebo.transport import Scene as SceneNames
 from dryden_wind_ros.gazebo.transport import Wind
+from dryden_wind_ros.gusts.field import TurbulenceField
 from dryden_wind_ros.nodes import common
+from dryden_wind_ros.nodes.dryden_wind import DrydenWindNode
 from dryden_wind_ros.nodes.gazebo_wind import GazeboWindNode
 
 pytestmark = pytest.mark.ros2
@@ -161,6 +164,44 @@ def test_the_world_gets_each_tick_of_the_wind_switched_on_and_the_old_wind_back(
     assert float(values['delay (ms of wall time)']) < 1000.0
     scene.node.close()
     assert world.ask(0.1) == Wind((1.0, 2.0, 0.0))
+
+
+@pytest.mark.parametrize('air', ['field', 'scenario'])
+def test_the_air_of_a_field_and_of_a_scenario_blows_in_the_world(make_scene, tmp_path, air):
+    """With a real wind node, at a place where the vehicle stands still."""
+    place = (20.0, -10.0, 15.0)
+    scenario = tmp_path / 'rising.yaml'
+    scenario.write_text('clock: boot\nwind: {speed: 4, from: 270}\n'
+                        'changes:\n  - {at: 1, over: 10, speed: 14}\n')
+    settings = {'gusts': 'field', 'mean_wind.speed': 8.0, 'seed': 5, 'field.modes': 256,
+                'field.life': 0.0, 'field.lead': 0.0} if air == 'field' else {
+                    'gusts': 'off', 'scenario': str(scenario)}
+    world = Recorder()
+    scene = make_scene(world, namespace='/uav')
+    node = DrydenWindNode(namespace='/uav', parameter_overrides=[
+        Parameter(name, value=value) for name, value in settings.items()])
+    scene.executor.add_node(node)
+    try:
+        odometry, clock = Odometry(), Clock()
+        position = odometry.pose.pose.position
+        position.x, position.y, position.z = place
+        odometry.pose.pose.orientation.w = 1.0
+        for tick in range(30, 80):
+            for stamp in (odometry.header.stamp, clock.clock):
+                stamp.sec, stamp.nanosec = divmod(tick * 50_000_000, 1_000_000_000)
+            scene.publish(Odometry, '/uav/odom', odometry)
+            scene.publish(Clock, '/uav/clock', clock)
+            wait_until(lambda: world.sent, 20, 'the first wind in the world')
+        t = 79 * 0.05
+        gust = TurbulenceField(5, modes=256, life=0.0).gust([place], t, (8.0, 0.0, 0.0))[0]
+        wanted = (8.0 + gust[0], gust[1], gust[2]) if air == 'field' else (
+            4.0 + (t - 1.0), 0.0, 0.0)
+        wait_until(lambda: world.sent[-1].velocity == pytest.approx(wanted, abs=1e-4), 20,
+                   lambda: f'{wanted} in the world; it has {world.sent[-1]}')
+        assert air == 'scenario' or max(map(abs, gust)) > 0.1
+    finally:
+        scene.executor.remove_node(node)
+        node.destroy_node()
 
 
 def test_a_wind_that_was_off_is_off_again_and_still(make_scene):
