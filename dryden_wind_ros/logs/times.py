@@ -78,8 +78,8 @@ def sort_out(t: FloatArray, jump: float = JUMP) -> SortedOut:
     kept[rows[~good]] = False
     flight[rows] = number
     rows = rows[good]
-    for one in range(int(number.max(initial=0)) + 1):
-        mine = rows[flight[rows] == one]
+    ends = np.flatnonzero(np.diff(flight[rows])) + 1
+    for mine in np.split(rows, ends):
         kept[mine[_lonely(t[mine])]] = False
     return SortedOut(kept, flight)
 

@@ -81,9 +81,8 @@ class Vehicle:
         self._flight = found.flight[found.kept]
         self.begins: IntArray = self._rows[np.flatnonzero(np.diff(self._flight)) + 1]
         raw = self._t.copy()
-        for number in range(found.flights):
-            mine = self._flight == number  # packets overtake each other
-            self._t[mine] = np.maximum.accumulate(self._t[mine])
+        for mine in np.split(self._t, np.flatnonzero(np.diff(self._flight)) + 1):
+            np.maximum.accumulate(mine, out=mine)  # packets overtake each other
         back = raw - np.append(-math.inf, self._t[:-1]) < -RESTART_STEP
         self.steady_clock = bool((back == (np.diff(self._flight, prepend=0) != 0)).all())
 

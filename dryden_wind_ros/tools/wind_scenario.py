@@ -87,24 +87,26 @@ def blowing(scenario: Scenario, base: MeanWind, seconds: float, height: float,
     Returns
     -------
     t : ndarray, shape (N,)
-        Times, s: every tick, or about 10 000 of them.
+        Times, s: every tick; in a long scenario without discrete gusts about 10 000 of them.
     mean : ndarray, shape (N, 3)
         Speed (m/s), direction it comes from (degrees), updraft (m/s).
     gust : ndarray, shape (N, 3)
         Discrete gusts, east, north, up, m/s.
     """
     source, gusts = scenario.mean_wind(base), ScenarioGusts(scenario)
-    ticks = int(seconds / TICK_S) + 1
-    means, added = np.empty((ticks, 3)), np.empty((ticks, 3))
-    for tick in range(ticks):
+    # A discrete gust is a matter of seconds, and goes from tick to tick.
+    step = 1 if scenario.gusts else max(1, int(seconds / TICK_S) // 10_000)
+    ticks = range(0, int(seconds / TICK_S) + 1, step)
+    means, added = np.empty((len(ticks), 3)), np.empty((len(ticks), 3))
+    for row, tick in enumerate(ticks):
         still = Moment(tick, tick * TICK_S, (0.0, 0.0, height), False, height, (0.0, 0.0, 0.0),
                        0.0, 0.0)
         mean = source.at(still)
         east, north, up = mean.enu
         moving = still._replace(velocity=(east + airspeed, north, up))
-        means[tick] = mean[:3]
-        added[tick] = gusts.at(moving, mean) if scenario.gusts else 0.0
-    return np.arange(ticks) * TICK_S, means, added
+        means[row] = mean[:3]
+        added[row] = gusts.at(moving, mean) if scenario.gusts else 0.0
+    return np.array(ticks) * TICK_S, means, added
 
 
 def plot(scenario: Scenario, path: Path, base: MeanWind, airspeed: float,
