@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -103,6 +104,16 @@ def gone(pid_file: Path) -> bool:
         return True
 
 
+def running_with(marker: str) -> list[str]:
+    """Return the commands of processes that have this in their environment."""
+    found = []
+    for process in Path('/proc').glob('[0-9]*'):
+        with contextlib.suppress(OSError):
+            if marker.encode() in (process / 'environ').read_bytes():
+                found.append((process / 'cmdline').read_text())
+    return found
+
+
 def kept(seconds: float, script: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, '-m', 'dryden_wind_ros.campaign.keeper', str(seconds), sys.executable,
@@ -171,14 +182,17 @@ def test_a_script_that_hangs_or_fails_costs_its_own_flight_only(script, failure)
     assert time.monotonic() - began < 60.0
 
 
-def test_a_vehicle_of_the_users_is_flown_by_a_pilot_through_the_ros_nodes(tmp_path):
+def test_a_vehicle_of_the_users_is_flown_by_a_pilot_through_the_ros_nodes(tmp_path, monkeypatch):
     """A box in GUIDED; wind node, bridge and recorder as a user runs them, all gone afterwards."""
+    monkeypatch.setenv('CAMPAIGN_OF_THIS_TEST', str(tmp_path))  # which all of them inherit
     outcome = fly(entry('', vehicle=sitl(tmp_path, altitude=3.0, speedup=2.0), ros=True,
                         wall_limit=120.0, wind=Wind(4.0), manoeuvre=Manoeuvre(
                             path='box', side=4.0, settle=5.0, seconds=10.0)))
     said = {name: text[-1500:] for name, text in outcome.files.items() if name.endswith('.txt')}
     assert outcome.row['failure'] == '', said
     assert outcome.row['ticks_missed'] == 0
+    assert {'dryden_wind.txt', 'mavlink_bridge.txt', 'wind_record.txt'} <= said.keys()
+    assert running_with(str(tmp_path)) == []
     table = table_of(outcome)
     measured = {name: column[table['measured'] > 0.0] for name, column in table.items()}
     # It went along two sides: 4 m at 2 m/s and 1 m/s^2 at both ends take 4 s each

@@ -144,6 +144,8 @@ def _over(entry: Entry, recorder: Recorder, vehicle: subprocess.Popen[bytes],
         if vehicle.returncode == keeper.TIME_UP:
             return f'{WALL_LIMIT}, {entry.wall_limit:g} s)'
         return f'the vehicle ended with {vehicle.returncode}'
+    if recorder.trouble:
+        return f'{type(recorder.trouble[0]).__name__}: {recorder.trouble[0]}'
     if recorder.time > entry.sim_limit:
         return 'time limit (sim)'
     return ''

@@ -116,6 +116,7 @@ class Recorder:
         self._late = self._before = 0
         self._flew = False
         self._codec = mavlink.MAVLink(None, 245, mavlink.MAV_COMP_ID_ONBOARD_COMPUTER)
+        self._vehicle_codec = mavlink.MAVLink(None)
         self.heard = threading.Event()
         self.time = 0.0
         self.armed = False
@@ -160,7 +161,10 @@ class Recorder:
                            sample.true, lambda: sample.orientation)
 
     def _message(self, message: Any) -> None:
-        self.log.add(time.time_ns() // 1000, bytes(message.get_msgbuf()))
+        codec = self._vehicle_codec
+        codec.srcSystem, codec.srcComponent = message.get_srcSystem(), message.get_srcComponent()
+        self.log.add(time.time_ns() // 1000, bytes(message.pack(codec)))
+        codec.seq = (codec.seq + 1) % 256
         ident = message.get_msgId()
         self._told[ident] = self.time, message
         if ident == mavlink.MAVLINK_MSG_ID_STATUSTEXT and not self.failure:
