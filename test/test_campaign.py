@@ -237,7 +237,7 @@ def campaign(plan: Path, results: Path, *more: str, **options) -> subprocess.Pop
         stderr=subprocess.PIPE, **options)
 
 
-def until(what, seconds=120.0):
+def until(what, seconds=300.0):
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, 'it did not come to that'
@@ -278,13 +278,13 @@ def test_killed_and_interrupted_in_the_middle_it_goes_on_and_each_flight_is_ther
     # Whatever it had sent has arrived by then: these come from the worker in its place
     until(lambda: len(rows_of(results)) > before + 2 or begun.poll() is not None)
     os.killpg(begun.pid, signal.SIGINT)
-    _, errors = begun.communicate(timeout=60)
+    _, errors = begun.communicate(timeout=300)
     assert begun.returncode == 130, errors
     assert 'Traceback' not in errors
     second = rows_of(results)
     assert first.items() <= second.items()  # nothing was flown again
     begun = campaign(plan, results, '--workers', '1')
-    output, errors = begun.communicate(timeout=120)
+    output, errors = begun.communicate(timeout=300)
     assert begun.returncode == 0, errors
     assert not part.exists()
     third = rows_of(results)

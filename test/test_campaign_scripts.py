@@ -158,7 +158,7 @@ def test_a_script_flies_in_the_seeds_wind_prints_binary_and_leaves_a_child(tmp_p
     """The vehicle is a command of the user's, as an ArduPilot would be: a wrapper script here."""
     pid = tmp_path / 'pid'
     outcome = fly(entry(LEAVES_A_CHILD.format(pid=pid) + FLIES, vehicle=sitl(tmp_path),
-                        wall_limit=90.0))
+                        wall_limit=300.0))
     assert outcome.row['failure'] == '', outcome.files['script.txt'][-2000:]
     assert gone(pid)
     assert outcome.files['script.txt'].startswith(bytes(range(256)))
@@ -186,7 +186,7 @@ def test_a_vehicle_of_the_users_is_flown_by_a_pilot_through_the_ros_nodes(tmp_pa
     """A box in GUIDED; wind node, bridge and recorder as a user runs them, all gone afterwards."""
     monkeypatch.setenv('CAMPAIGN_OF_THIS_TEST', str(tmp_path))  # which all of them inherit
     outcome = fly(entry('', vehicle=sitl(tmp_path, altitude=3.0, speedup=2.0), ros=True,
-                        wall_limit=120.0, wind=Wind(4.0), manoeuvre=Manoeuvre(
+                        wall_limit=400.0, wind=Wind(4.0), manoeuvre=Manoeuvre(
                             path='box', side=4.0, settle=5.0, seconds=10.0)))
     said = {name: text[-1500:] for name, text in outcome.files.items() if name.endswith('.txt')}
     assert outcome.row['failure'] == '', said
@@ -221,7 +221,7 @@ def test_a_vehicle_of_the_users_flies_a_mission_that_is_uploaded(tmp_path):
     """In AUTO, along the legs between its waypoints, until the last is reached."""
     manoeuvre = Manoeuvre(path='mission', settle=0.0, seconds=60.0,
                           waypoints=((5.0, 0.0, 4.0), (5.0, 4.0, 4.0)))
-    outcome = fly(entry('', vehicle=sitl(tmp_path, altitude=3.0), wall_limit=90.0,
+    outcome = fly(entry('', vehicle=sitl(tmp_path, altitude=3.0), wall_limit=300.0,
                         manoeuvre=manoeuvre))
     assert outcome.row['failure'] == '', outcome.files['vehicle.txt'][-1500:]
     table = table_of(outcome)
