@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from queue import Empty, Queue
@@ -23,6 +24,9 @@ from dryden_wind_ros.campaign.plan import Plan
 
 Told = Callable[[int, int, int, int], None]
 """Called with flights done, running or waiting, failed, and all."""
+
+LONELY, AGAIN = 300.0, 40.0
+"""So long without any worker is given up, and on this machine new ones are asked for, s."""
 
 AHEAD = 8
 """Flights handed to the scheduler a thread: enough to keep it busy, and few to take back."""
@@ -100,6 +104,31 @@ def _undisturbed() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+class _Alone:
+    """Notices that no worker is left: on a busy machine, one may fail to begin for a dead one."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._since = self._asked = 0.0
+
+    def look(self, dask_client: Any) -> None:
+        """Ask for new workers on this machine; elsewhere, raise ResultsError after a while."""
+        now = time.monotonic()
+        if dask_client.nthreads():
+            self._since = 0.0
+            return
+        self._since = self._since or now
+        cluster = dask_client.cluster
+        if cluster is None:
+            if now - self._since > LONELY:
+                raise ResultsError(f'the scheduler has had no worker for {LONELY:.0f} s; the same '
+                                   'command goes on from here')
+        elif now - max(self._since, self._asked) > AGAIN:
+            self._asked = now
+            cluster.scale(0)
+            cluster.scale(self._workers)
+
+
 def run(plan: Plan, results: Results, dask_client: Any, tell: Told,
         only: Sequence[Entry] | None = None, keep: str | None = None) -> bool:
     """Fly what is not there yet; return whether all of it was flown.
@@ -142,11 +171,12 @@ def run(plan: Plan, results: Results, dask_client: Any, tell: Told,
         if not send():
             break
     tell(done, len(flying), failed, len(wanted))
-    trouble = ''
+    trouble, alone = '', _Alone(len(dask_client.nthreads()) or 1)
     while flying and not ending.told():
         try:
             future = news.get(timeout=1.0)
         except Empty:
+            alone.look(dask_client)
             tell(done, len(flying), failed, len(wanted))
             continue
         if future is None or future not in flying:
