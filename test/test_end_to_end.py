@@ -198,7 +198,7 @@ class Steps:
         ticks = self.chain.ticks
         for tick in sorted(k for k in list(ticks) if k > self.newest):
             if ticks[tick].missed_ticks - ticks[self.newest].missed_ticks >= 10:
-                self.since, self.speedup = tick, max(0.7 * self.speedup, 1.0)
+                self.since, self.speedup = tick, max(self.speedup - 4.0, 1.0)
                 set_parameter(self.chain.ports[1], 'SIM_SPEEDUP', self.speedup)
             self.newest = tick
 
