@@ -201,6 +201,11 @@ class Link:
         return self._clock.rates()[0]
 
     @property
+    def clock_settled(self) -> bool:
+        """Whether the vehicle has answered how often it tells its time."""
+        return self._intervals.clock_settled
+
+    @property
     def last_heard(self) -> float:
         """Steady time at which the vehicle was heard last."""
         return self._last_heard

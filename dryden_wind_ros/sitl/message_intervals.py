@@ -117,6 +117,11 @@ class MessageIntervals:
         """Whether messages are asked for."""
         return self._wanted
 
+    @property
+    def clock_settled(self) -> bool:
+        """Whether it is settled how often SYSTEM_TIME comes. From any thread."""
+        return self._wishes[_SYSTEM_TIME].settled
+
     def in_force(self) -> tuple[tuple[str, int], ...]:
         """Return messages and their interval in force, us; may be called from any thread."""
         return tuple((message_name(ident), wish.in_force_us)

@@ -46,6 +46,8 @@ EKF_INTERVALS: Mapping[int, int] = {
 END_WITHIN_S = 120.0
 #: How often parameters are looked after where there is nothing to write, steady s.
 _LOOK_S = 0.04
+#: How long the first tick waits until the vehicle tells its time often enough for the next ones, s.
+_BEGIN_WITHIN_S = 3.0
 _RARE_US = 500_000
 #: ATTITUDE where nobody follows it: enough to see how a hovering vehicle leans.
 _ATTITUDE_US = 200_000
@@ -159,7 +161,7 @@ class Session:
         self._wind: Wind | None = None
         self._overtaken = 0
         self._restore_asked = False
-        self._next_look = 0.0
+        self._next_look = self._found_at = 0.0
         self._finished = threading.Event()
         self._loop: LinkLoop | None = None
 
@@ -276,12 +278,18 @@ class Session:
             for ident in (odometry.GLOBAL_POSITION_INT, odometry.LOCAL_POSITION_NED):
                 self.link.set_interval(ident, self._interval_us)
         self._tick = None
+        self._found_at = time.monotonic()
         self._armed = False
         if self._on_armed is not None:
             self._on_armed(0)
         self.flown.restart()
         if self._on_restart is not None:
             self._on_restart()
+
+    def _may_begin(self) -> bool:
+        """Whether ticks may be counted: at the rates of SITL's own some would be missed."""
+        return (self.link.clock_settled
+                or time.monotonic() - self._found_at > _BEGIN_WITHIN_S)
 
     def _message(self, message: Any) -> None:
         ident = message.get_msgId()
@@ -293,7 +301,7 @@ class Session:
             tick = tick_number(milliseconds / 1000)
             if self._tick is not None and tick == self._tick:
                 return  # every other one: it tells nobody anything
-            if self._tick is None or tick > self._tick:
+            if self._may_begin() if self._tick is None else tick > self._tick:
                 self._tick = tick
                 self.flown.advance(milliseconds / 1000)
                 if self.link.armed is not self._armed:
