@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import signal
 import socket
@@ -87,7 +88,10 @@ class Emulator:
 
 def free_instance() -> int:
     """Return a SITL instance number all of whose ports are free."""
-    for instance in random.sample(range(20, 190), 100):
+    worker = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0').removeprefix('gw')) % 8
+    # Each process of the test run has some of its own, below those of campaigns.
+    first = 20 + 30 * worker
+    for instance in random.sample(range(first, first + 30), 30):
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             for port in (5760, 5762, 5763):
                 probe = stack.enter_context(socket.socket())
