@@ -14,6 +14,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -25,7 +26,7 @@ from support.bags import AirSettings, Sample, ekf_winds, fly, make, write_bag
 from support.dataflash import write_flight
 
 from dryden_wind_ros.gusts.dryden import DrydenGustFleet, low_altitude_scales
-from dryden_wind_ros.logs.air import air_of_sim_wind
+from dryden_wind_ros.logs.air import air_of_log, air_of_sim_wind
 from dryden_wind_ros.logs.bag import read_bag
 from dryden_wind_ros.logs.reader import read_flights
 from dryden_wind_ros.report.analysis import analyse, tally
@@ -41,7 +42,7 @@ from dryden_wind_ros.report.plots import restart_lines
 from dryden_wind_ros.report.spectra import spectra
 from dryden_wind_ros.report.strength import strengths
 from dryden_wind_ros.report.thinning import thin
-from dryden_wind_ros.report.time_constants import time_constants
+from dryden_wind_ros.report.time_constants import _on_grid, time_constants
 from dryden_wind_ros.tools.wind_report import main
 
 BREEZE = AirSettings(mean_speed=8.0, mean_from_deg=270.0, seed=7)
@@ -907,3 +908,46 @@ def test_names_in_a_bag_cannot_break_the_page(tmp_path):
     assert main([str(bag), '-o', str(tmp_path / 'x.html')]) == 0
 
     assert '<script>alert(1)' not in (tmp_path / 'x.html').read_text()
+
+
+# ---- damage that leaves a record readable
+
+@pytest.mark.parametrize(('right', 'wrong'), [(b'Vector3 mean', b'Vector3 Mean'),
+                                              (b'float64 airspeed', b'float64 airspeet')])
+def test_a_damaged_definition_of_a_message_costs_no_more_than_its_numbers(
+        tmp_path, capsys, right, wrong):
+    bag = write_bag(tmp_path / 'bag', fly(AirSettings(mean_speed=8.0), 10.0))
+    file, = bag.glob('*.mcap')
+    data = file.read_bytes()
+    assert right in data
+    file.write_bytes(data.replace(right, wrong))
+    page = tmp_path / 'page.html'
+    code = main([str(bag), '-o', str(page)])
+    # Without the mean wind no wind/state can be used; without the airspeed all else can.
+    if b'mean' in right:
+        assert code == 1
+        assert '201 wind/state messages, and none of them has numbers' in capsys.readouterr().err
+    else:
+        assert code == 0
+        assert '201' in page.read_text()
+
+
+def test_winds_that_cannot_be_are_no_air_of_a_log():
+    t, notes = np.arange(0.0, 10.0, 0.05), []
+    speed = np.full(len(t), 6.0)
+    speed[100:103] = 1.5e20, np.nan, -np.inf
+    nothing = np.empty(0), np.empty(0)
+    air = air_of_log({'SIM_WIND_SPD': (t, speed)}, nothing, nothing, notes)
+    assert notes == ['SIM_WIND_SPD: 3 values that cannot be were left out']
+    assert np.nanmax(air.sim_wind[0]) == np.nanmin(air.sim_wind[0]) == 6.0
+    assert wind_rose(air) is not None
+
+
+def test_a_tick_whose_number_is_damaged_takes_no_room():
+    air = air_of_sim_wind(np.arange(100) * 0.05, np.arange(1, 101), np.tile(
+        [[6.0], [90.0], [0.0]], 100))
+    air.tick[50] = 1 << 51
+    steps = SimpleNamespace(blowing=np.ones(100, dtype=bool))
+    grid, there = _on_grid(air, steps)
+    assert grid.shape == (3, 100)
+    assert there.sum() == 100

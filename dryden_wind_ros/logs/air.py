@@ -16,6 +16,9 @@ Series = tuple[FloatArray, FloatArray]
 SIM_WIND_DEFAULTS: Mapping[str, float] = {
     'SIM_WIND_SPD': 0.0, 'SIM_WIND_DIR': 180.0, 'SIM_WIND_DIR_Z': 0.0}
 
+_MOST = 1e3
+"""Of speeds (m/s) and directions (degrees): beyond it is damage."""
+
 
 def empty_air() -> Air:
     """Return an `Air` of no rows."""
@@ -40,6 +43,7 @@ def air_of_log(winds: Mapping[str, Series], height: Series, airspeed: Series,
     Air
         From the first to the last time that any of them has.
     """
+    winds = {name: _possible(name, series, notes) for name, series in winds.items()}
     times = [series[0] for series in (*winds.values(), height, airspeed) if len(series[0])]
     if not times:
         return empty_air()
@@ -57,6 +61,16 @@ def air_of_log(winds: Mapping[str, Series], height: Series, airspeed: Series,
             series = winds.get(name, (np.empty(0), np.empty(0)))
             wind[row] = held(t, series, math.nan if len(series[0]) else default)
     return air_of_sim_wind(t, tick, wind, held(t, height), held(t, airspeed))
+
+
+def _possible(name: str, series: Series, notes: list[str]) -> Series:
+    """Return a series without the values that no wind can have."""
+    times, values = series
+    good = np.abs(values) <= _MOST  # NaN is none either
+    if good.all():
+        return series
+    notes.append(f'{name}: {np.count_nonzero(~good)} values that cannot be were left out')
+    return times[good], values[good]
 
 
 def held(t: FloatArray, series: Series, default: float = math.nan) -> FloatArray:

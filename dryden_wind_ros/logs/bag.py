@@ -84,10 +84,15 @@ def read_bag(path: Path, progress: Progress | None = None) -> list[FlightRecord]
             raise RecordError(bag.why_nothing())
         several = len(vehicles) > 1
         name = path.name or path.resolve().name
-        return [flight for namespace, vehicle in sorted(
-                    vehicles.items(), key=lambda one: natural_order(one[0]))
-                for flight in vehicle.flights(f'{name} {namespace or "/"}' if several else name,
-                                              str(path), tuple(bag.notes), namespace.strip('/'))]
+        found = [flight for namespace, vehicle in sorted(
+                     vehicles.items(), key=lambda one: natural_order(one[0]))
+                 for flight in vehicle.flights(f'{name} {namespace or "/"}' if several else name,
+                                               str(path), tuple(bag.notes), namespace.strip('/'))]
+        if not found:
+            odd = sum(vehicle.odd for vehicle in vehicles.values())
+            raise RecordError(f'{path}: {odd} wind/state messages, and none of them has numbers '
+                              'that can be: the bag is damaged, or of another version')
+        return found
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:
@@ -273,7 +278,10 @@ class _Vehicle:
     def take(self, kind: str, number: int, stamp: float, message: Any) -> None:
         """Take the message that is the `number`-th in the bag."""
         if kind == WIND_STATE:
-            self._take_state(number, stamp, message)
+            try:
+                self._take_state(number, stamp, message)
+            except (AttributeError, TypeError, ValueError):
+                self.odd += 1  # the definition of it in the bag is damaged
         elif kind == EKF_WIND:
             self.ekf.append((
                 _seconds(message.header.stamp), number, stamp, message.phase, message.settled,

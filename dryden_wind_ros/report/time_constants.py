@@ -66,7 +66,7 @@ class TimeConstant:
 
 def time_constants(air: Air, steps: ModelSteps) -> list[TimeConstant]:
     """Fit each axis' time constant; empty if there are fewer than a second of ticks in a row."""
-    pair = np.flatnonzero(steps.known & steps.single)
+    pair = np.flatnonzero(steps.known & steps.single & np.isfinite(steps.tau).all(axis=0))
     if len(pair) < 20:
         return []
     grid, blowing = _on_grid(air, steps)
@@ -112,11 +112,9 @@ def _fit_rate(before: FloatArray, now: FloatArray, rate: FloatArray, gain: Float
 
 def _on_grid(air: Air, steps: ModelSteps) -> tuple[FloatArray, BoolArray]:
     """Lay the gust out on an even grid of ticks, 0 where it is not known; runs one by one."""
-    tick = air.tick.copy()
-    for start in np.flatnonzero(np.diff(air.run)) + 1:
-        if tick[start] <= tick[start - 1] or tick[start] - tick[start - 1] > 72_000:
-            tick[start:] += tick[start - 1] + 1 - tick[start]
-    place = tick - tick[0]
+    step = np.diff(air.tick)
+    step[(step <= 0) | (step > 72_000)] = 1  # another run, or a damaged number
+    place = np.concatenate(([0], np.cumsum(step)))
     there = np.zeros(int(place[-1]) + 1, dtype=bool)
     there[place] = steps.blowing
     grid = np.zeros((3, there.size))
