@@ -48,6 +48,8 @@ def test_a_folder_that_exists_is_refused():
     with pytest.raises(RecordingError, match="bag is 'mine', which exists"):
         recording.bag_path('mine', '', NOW)
     assert recording.bag_path('yours', '', NOW) == Path('yours')
+    with pytest.raises(RecordingError, match='File name too long'):
+        recording.bag_path('a' * 300, '', NOW)
 
 
 @given(st.lists(st.from_regex(r'[a-z][a-z0-9_]{0,8}', fullmatch=True), max_size=3),

@@ -86,11 +86,15 @@ def bag_path(bag: str, namespace: str, now: datetime) -> Path:
     Raises
     ------
     RecordingError
-        If the folder that the user gave exists.
+        If the folder that the user gave exists, or cannot be.
     """
     if bag:
         path = Path(bag).expanduser()
-        if path.exists() or path.is_symlink():
+        try:
+            taken = os.path.lexists(path) or path.exists()
+        except OSError as error:
+            raise RecordingError(f'bag is {bag[:40]!r}...: {error.strerror}') from error
+        if taken:
             raise RecordingError(f'bag is {str(path)!r}, which exists; bags are never written over')
         return path
     vehicle = re.sub(r'\W+', '_', namespace).strip('_') or 'dryden_wind'
