@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 from rclpy.service import Service
 from rclpy.task import Future
@@ -43,4 +44,6 @@ def create_slow_service(node: Node, kind: Any, name: str,
         return await future
 
     callback.plain = plain  # type: ignore[attr-defined]
-    return node.create_service(kind, name, callback)
+    # Its own group: while an answer is awaited, the node's other services go on.
+    return node.create_service(kind, name, callback,
+                               callback_group=MutuallyExclusiveCallbackGroup())
