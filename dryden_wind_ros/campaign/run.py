@@ -90,18 +90,18 @@ def _undisturbed_worker() -> Any:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let processes that begin now ignore Ctrl-C: this one ends them.
+    """Let processes that begin now not hear Ctrl-C: this one ends them, and hears it afterwards.
 
     Those that begin later, in the place of one that died, are told to by a plugin.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Alone:
