@@ -75,7 +75,9 @@ def test_result_does_not_depend_on_how_often_it_is_called(
     many, once = SitlWindFilter(2.0, direction=90.0), SitlWindFilter(2.0, direction=90.0)
     for dt in steps:
         many.step(dt, speed, direction, tilt)
-    once.step(sum(steps), speed, direction, tilt)
+    ahead = once.ahead(sum(steps), speed, direction, tilt)
+    assert once.vector() == (0.0, 0.0, 0.0)  # it was only looked at
+    assert once.step(sum(steps), speed, direction, tilt) == pytest.approx(ahead, abs=1e-6)
     assert many.vector() == pytest.approx(once.vector(), abs=1e-6)
 
 

@@ -17,6 +17,9 @@ AIR_PARAMETERS = frozenset(('SIM_WIND_SPD', 'SIM_WIND_DIR', 'SIM_WIND_DIR_Z', 'S
                             'SIM_WIND_T', 'SIM_WIND_T_ALT', 'SIM_WIND_T_COEF', 'SIM_WIND_TURB'))
 
 
+LOOK_AHEAD_US = 200_000
+"""Longer without a new wind, the filter moves on: it is about to arrive."""
+
 LATE_US = 150_000
 """Winds come every 50 ms; a longer pause means that one was late by more than 100 ms."""
 
@@ -38,20 +41,22 @@ class WindsHeard:
 
     def take(self, t_us: int) -> None:
         """Count a wind at a time of the vehicle."""
-        if self._last_us is not None:
-            gap = t_us - self._last_us
+        last, self._last_us = self._last_us, t_us
+        if last is not None:
+            gap = t_us - last
             self.count += 1
-            self.late += gap > LATE_US
+            if gap > LATE_US:
+                self.late += 1
             if gap > self.longest_us:
                 self.longest_us = gap
-        self._last_us = t_us
 
 
 class SitlAir:
     """What blows, from the parameters in force.
 
-    Time only moves on in :meth:`run_to`. A write that comes between two steps holds from its own
-    time on: :meth:`about_to_write` lets the filter run up to it on the values before.
+    Time only moves on in :meth:`run_to` and :meth:`flown`. A write that comes between two steps
+    holds from its own time on: :meth:`about_to_write` lets the filter run up to it on the values
+    before.
 
     Parameters
     ----------
@@ -95,19 +100,29 @@ class SitlAir:
 
     def run_to(self, t_us: int) -> None:
         """Let SITL's filter run up to ``t_us``, microseconds since boot."""
-        if not self._running and not self._run(t_us):
-            return
-        dt_us = t_us - self._t_us
-        if dt_us <= 0:
+        if not (self._running or self._run(t_us)) or t_us <= self._t_us:
             return
         speed, direction, direction_z = self._set_wind
         wind = self._filter
-        wind.advance(dt_us * 1e-6, speed, direction, direction_z)
+        wind.advance((t_us - self._t_us) * 1e-6, speed, direction, direction_z)
         self._air = None
         self._t_us = t_us
         if (wind.speed == speed and wind.direction_z == direction_z
                 and wind.direction == direction % 360.0):
             self._settled, self._running = True, False
+
+    def flown(self, t_us: int, height: float, airborne: bool) -> tuple[float, float, float]:
+        """Return the air's velocity at a time not before the last, and a height: see `at`.
+
+        As long as it is the filter's alone and new winds come, the filter is looked at ahead from
+        the last write, and moves on when the next one comes.
+        """
+        if self._running and self._plain and 0 < t_us - self._t_us < LOOK_AHEAD_US:
+            self._air = air = self._filter.ahead((t_us - self._t_us) * 1e-6, *self._set_wind)
+            return air
+        if self._running or self._run(t_us):
+            self.run_to(t_us)
+        return self.at(height, airborne)
 
     def _run(self, t_us: int) -> bool:
         """Pass the time while nothing changes; return whether something does."""
@@ -160,6 +175,8 @@ class SitlAir:
         self._turbulence_set = get('SIM_WIND_TURB')
         if self._ignore:
             self._set_wind, self._turbulence_set = (0.0, 180.0, 0.0), 0.0
+        #: The filter's wind is what is flown, wherever.
+        self._plain = self._uniform and not self._turbulence_set > 0.0
         self._settled = self._stale = False
 
     def _add_turbulence(self, air: tuple[float, float, float]) -> tuple[float, float, float]:

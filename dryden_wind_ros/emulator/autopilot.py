@@ -90,6 +90,8 @@ class Autopilot:
         self.speedup = max(self.parameters.get('SIM_SPEEDUP', config.speedup), 0.0)
         self._log = log
         self._texts: list[tuple[int, str]] = []
+        #: Somebody may hear an echo; and a draw is due for the loss of each.
+        self._listened, self._lossy = False, config.echo_loss > 0.0
         self.flight = Flight(config, self.say,
                              RotorDynamics(self.parameters.get) if config.dynamics else None)
         self.ekf = Ekf3(self.parameters, config.origin_after, config.seed * 1000 + boot, self.say)
@@ -171,13 +173,16 @@ class Autopilot:
             self._echo(names)
         if self._texts:
             self._send_texts()
+        self._listened = False
         for channel in self.channels:
             if channel.connected:
+                self._listened = True
                 self._send_due(channel, t_us)
 
     def client_joined(self, channel: Channel) -> None:
         """Start sending to a new client: rates as the last one left them, in step with time."""
         channel.begin(self.t_us)
+        self._listened = True
 
     # ------------------------------------------------------------------ simulation
 
@@ -187,13 +192,12 @@ class Autopilot:
         while self.physics_us + PHYSICS_STEP_US <= t_us:
             self.physics_us += PHYSICS_STEP_US
             now = self.physics_us
-            air.run_to(now)
             if flight.motion is not Motion.GROUND:
-                east, north, up = air.at(flight.up, flight.airborne)
+                east, north, up = air.flown(now, flight.up, flight.airborne)
                 flight.step(dt, north, east, up)
             else:
                 # Nothing moves, but the airspeed sensor feels the wind
-                east, north, _ = air.at(0.0, False)
+                east, north, _ = air.flown(now, 0.0, False)
                 flight.stand(north, east)
             ekf.step(now * 1e-6, flight)
             self.reckoning.step(dt, flight, ekf.gps_age(now * 1e-6), not ekf.no_aiding,
@@ -321,21 +325,14 @@ class Autopilot:
         """
         air, t_us = self.air, self.t_us
         air.run_to(t_us)
-        stored = self.parameters.set_wind(speed, direction, direction_z, self._heard)
+        stored = self.parameters.set_wind(speed, direction, direction_z,
+                                          self._listened or self._lossy)
         if stored is None:
             for name, value in zip(WIND, (speed, direction, direction_z), strict=True):
                 self.write_parameter(name, value)
             return
         self.winds.take(t_us)
         air.set_wind(*stored)
-
-    @property
-    def _heard(self) -> bool:
-        """Whether there is anybody to hear an echo, or a draw for its loss is due."""
-        for channel in self.channels:
-            if channel.connected:
-                return True
-        return self.config.echo_loss > 0.0
 
     def save_parameters(self) -> None:
         """Save what waits for it, and send the echoes."""
@@ -357,7 +354,7 @@ class Autopilot:
                 channel.send(message)
 
     def _echo(self, names: list[str]) -> None:
-        if not self._heard:
+        if not (self._listened or self._lossy):
             return
         for name in names:
             if self.config.echo_loss and self._loss_random.random() < self.config.echo_loss:

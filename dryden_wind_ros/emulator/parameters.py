@@ -187,6 +187,13 @@ class Eeprom:
             kept[name] = values[name]
         self._dirty = True
 
+    def keep_wind(self, speed: float, direction: float, direction_z: float) -> None:
+        """Keep these of `WIND`."""
+        kept = self.values
+        kept['SIM_WIND_SPD'], kept['SIM_WIND_DIR'] = speed, direction
+        kept['SIM_WIND_DIR_Z'] = direction_z
+        self._dirty = True
+
     def flush(self) -> None:
         """Write the file if anything changed (not at each save: gusts save 60 times per second)."""
         if self._dirty and self.path is not None:
@@ -268,7 +275,7 @@ class ParameterTable:
             _THREE.pack(speed, direction, direction_z))
         if not heard and not queue:
             values['SIM_WIND_SPD'], values['SIM_WIND_DIR'], values['SIM_WIND_DIR_Z'] = stored
-            self._eeprom.keep(WIND, values)
+            self._eeprom.keep_wind(*stored)
             return stored
         for name, value in zip(WIND, stored, strict=True):
             if value != values[name]:

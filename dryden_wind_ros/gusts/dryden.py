@@ -34,6 +34,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp, expm1, sqrt
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,10 @@ def low_altitude_scales(height: float, mean_wind: float) -> TurbulenceScales:
         length_u=length_u, length_v=0.5 * length_u, length_w=height_ft / FT_PER_M)
 
 
+DRAWN_TOGETHER = 64
+"""Triples of draws that a `DrydenGust` makes at once: one at a time they cost twice as much."""
+
+
 class DrydenGust:
     """The gust that one vehicle meets, stepped in time.
 
@@ -160,7 +165,7 @@ class DrydenGust:
     [-0.042, 0.118, -0.05]
     """
 
-    __slots__ = ('_euler', '_gauss', '_random', '_t', '_u', '_v', '_w', 'method')
+    __slots__ = ('_ahead', '_euler', '_gauss', '_random', '_t', '_u', '_v', '_w', 'method')
 
     def __init__(self, seed: int | None = None, method: str = 'exact') -> None:
         check_seed(seed)
@@ -169,6 +174,7 @@ class DrydenGust:
         self._euler = method == 'euler'
         self._random = random.Random(seed)
         self._gauss = self._random.gauss
+        self._ahead: list[tuple[float, float, float]] = []  # the next last
         self._t: float | None = None
         self._u = self._v = self._w = 0.0
 
@@ -221,7 +227,7 @@ class DrydenGust:
         if height < 3.0:
             height = 3.0
         sigma_w = 0.1 * mean_wind
-        gauss = self._gauss
+        draw_u, draw_v, draw_w = (self._ahead or self._drawn()).pop()
         if self._euler:
             height_ft = height * 3.281
             if height_ft > 1000.0:
@@ -231,9 +237,9 @@ class DrydenGust:
             a_u = dt * speed / (height_ft / base**1.2 * 0.3048)
             a_v = 2.0 * a_u
             a_w = dt * speed / (height_ft * 0.3048)
-            self._u = u = (1.0 - a_u) * self._u + sigma_u * math.sqrt(2.0 * a_u) * gauss(0.0, 1.0)
-            self._v = v = (1.0 - a_v) * self._v + sigma_u * math.sqrt(2.0 * a_v) * gauss(0.0, 1.0)
-            self._w = w = (1.0 - a_w) * self._w + sigma_w * math.sqrt(2.0 * a_w) * gauss(0.0, 1.0)
+            self._u = u = (1.0 - a_u) * self._u + sigma_u * sqrt(2.0 * a_u) * draw_u
+            self._v = v = (1.0 - a_v) * self._v + sigma_u * sqrt(2.0 * a_v) * draw_v
+            self._w = w = (1.0 - a_w) * self._w + sigma_w * sqrt(2.0 * a_w) * draw_w
             return u, v, w
         if height > 304.8:
             height = 304.8
@@ -241,14 +247,14 @@ class DrydenGust:
         sigma_u = sigma_w / power
         a_w = dt * speed / height
         a_u = a_w * power * power * power
-        phi_u = math.exp(-a_u)
+        phi_u = exp(-a_u)
         # phi^2 - 1, of which the digits of 1 - phi * phi would be lost at small steps
-        lost_u, lost_w = math.expm1(-2.0 * a_u), math.expm1(-2.0 * a_w)
-        self._u = u = phi_u * self._u + sigma_u * math.sqrt(-lost_u) * gauss(0.0, 1.0)
+        lost_u, lost_w = expm1(-2.0 * a_u), expm1(-2.0 * a_w)
+        self._u = u = phi_u * self._u + sigma_u * sqrt(-lost_u) * draw_u
         # L_v is half of L_u: phi_v is phi_u^2
         self._v = v = (phi_u * phi_u * self._v
-                       + sigma_u * math.sqrt(-lost_u * (2.0 + lost_u)) * gauss(0.0, 1.0))
-        self._w = w = math.exp(-a_w) * self._w + sigma_w * math.sqrt(-lost_w) * gauss(0.0, 1.0)
+                       + sigma_u * sqrt(-lost_u * (2.0 + lost_u)) * draw_v)
+        self._w = w = exp(-a_w) * self._w + sigma_w * sqrt(-lost_w) * draw_w
         return u, v, w
 
     def skip(self, steps: int) -> None:
@@ -266,7 +272,19 @@ class DrydenGust:
         """
         if steps < 0:
             raise ValueError(f'steps is {steps}; it must not be negative')
+        if steps > 0 and self._ahead:
+            drawn = min(steps, len(self._ahead))
+            del self._ahead[-drawn:]
+            steps -= drawn
         skip_draws(self._random, 3 * steps)
+
+    def _drawn(self) -> list[tuple[float, float, float]]:
+        """Draw the next triples of u, v and w."""
+        gauss = self._gauss
+        self._ahead = [(gauss(0.0, 1.0), gauss(0.0, 1.0), gauss(0.0, 1.0))
+                       for _ in range(DRAWN_TOGETHER)]
+        self._ahead.reverse()
+        return self._ahead
 
 
 class DrydenGustFleet:

@@ -88,33 +88,33 @@ class _FirstOrder:
         self._gust = (DrydenGust(settings.seed, settings.method)
                       if settings.blows and mean.speed > 0.0 else None)
         self._tick = 0
-        self._sample: tuple[Three, Three] = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-        self._enu: Three = (0.0, 0.0, 0.0)
+        self._height = self._airspeed = 0.0  # of the vehicle at the tick before
         self.missed = 0
 
     def wind(self, tick: int, position: Three, velocity: Three,
              armed_at: float | None) -> Three:
-        (_, _, height), (v_east, v_north, v_up) = self._sample
-        self._sample = position, velocity
         self.missed += tick - self._tick - 1
         self._tick = tick
-        u = v = w = 0.0
-        gust, scale = self._gust, self._scale
-        if gust is not None:
+        gust = self._gust
+        if gust is None:
+            u = v = w = 0.0
+        else:
             if tick == 1:
                 # From calm; what came before has used up its draws
-                gust.step(TICK_S, 0.0, 0.0, 0.0)
+                u, v, w = gust.step(TICK_S, 0.0, 0.0, 0.0)
                 gust.skip(1)
             else:
-                east, north, up = self._mean
-                gust_east, gust_north, gust_up = self._enu
-                u, v, w = gust.step(tick * TICK_S, self._mean_speed, height - self._ground,
-                                    sqrt((east + gust_east - v_east)**2
-                                              + (north + gust_north - v_north)**2
-                                              + (up + gust_up - v_up)**2))
+                u, v, w = gust.step(tick * TICK_S, self._mean_speed, self._height, self._airspeed)
+                scale = self._scale
                 u, v, w = scale * u, scale * v, scale * w
             sine, cosine = self._sine, self._cosine
-            self._enu = (-u * sine - v * cosine, -u * cosine + v * sine, w)
+            east, north, up = self._mean
+            v_east, v_north, v_up = velocity
+            self._height = position[2] - self._ground
+            east = east + (-u * sine - v * cosine) - v_east
+            north = north + (-u * cosine + v * sine) - v_north
+            up = up + w - v_up
+            self._airspeed = sqrt(east * east + north * north + up * up)
         along, vertical = self._mean_speed + u, self._up + w
         horizontal = hypot(along, v)
         speed = hypot(horizontal, vertical)

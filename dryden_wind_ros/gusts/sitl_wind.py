@@ -173,14 +173,34 @@ class SitlWindFilter:
         if keep is None:
             keep = self._kept(dt)
         # It arrives: without the cut, a settled filter would go on changing its last bits.
-        noise, now = _FLOAT_NOISE, self.direction
         left = (self.speed - speed) * keep
-        self.speed = speed if -noise < left < noise else speed + left
+        self.speed = speed + left if abs(left) > _FLOAT_NOISE else speed
         left = (self.direction_z - direction_z) * keep
-        self.direction_z = direction_z if -noise < left < noise else direction_z + left
-        turn = (direction - now + 180.0) % 360.0 - 180.0
-        self.direction = (direction if -noise < turn < noise
-                          else now + (1.0 - keep) * turn) % 360.0
+        self.direction_z = direction_z + left if abs(left) > _FLOAT_NOISE else direction_z
+        turn = (direction - self.direction + 180.0) % 360.0 - 180.0
+        if abs(turn) > _FLOAT_NOISE:
+            direction -= keep * turn
+        self.direction = direction % 360.0
+
+    def ahead(self, dt: float, speed: float, direction: float,
+              direction_z: float) -> tuple[float, float, float]:
+        """Return what `step` would, to rounding, and stay where it is: at half the cost.
+
+        Parameters
+        ----------
+        dt : float
+            Seconds, positive.
+        speed, direction, direction_z : float
+            As for `step`.
+        """
+        keep = self._keeps.get(dt)
+        if keep is None:
+            keep = self._kept(dt)
+        turn = (direction - self.direction + 180.0) % 360.0 - 180.0
+        tilted = rect(speed + (self.speed - speed) * keep,
+                      radians(direction_z + (self.direction_z - direction_z) * keep))
+        level = rect(-tilted.real, radians(direction - turn * keep))
+        return level.imag, level.real, tilted.imag
 
     def _kept(self, dt: float) -> float:
         one = min(dt, self.physics_step)
