@@ -20,9 +20,9 @@ from dryden_wind_ros.campaign.compare import verdict
 from dryden_wind_ros.campaign.course import ACCELERATION, Circle, Legs
 from dryden_wind_ros.campaign.embedded_flight import fly_embedded
 from dryden_wind_ros.campaign.entry import Entry, Event, Manoeuvre, Vehicle, Wind
-from dryden_wind_ros.campaign.flight import fly
+from dryden_wind_ros.campaign.flight import TAKEN, fly
 from dryden_wind_ros.campaign.keeper import descendants
-from dryden_wind_ros.campaign.measures import measures_of
+from dryden_wind_ros.campaign.measures import MEASURES, measures_of
 from dryden_wind_ros.emulator.autopilot import Autopilot
 from dryden_wind_ros.emulator.config import VehicleConfig
 from dryden_wind_ros.emulator.parameters import Eeprom
@@ -106,6 +106,45 @@ kep: all
                    for one in caught.value.mistakes), f'{line} {words}\n{told}'
 
 
+@pytest.mark.parametrize(('text', 'named'), [
+    ('name: ..', "name is '..'"), ('name: a/b', "name is 'a/b'"),
+    ('name: "a\\nb"', r"name is 'a\nb'"), ('name: -x', "name is '-x'"),
+    (f'name: {"x" * 65}', '(67 characters)'), ("name: 'a '", "name is 'a '"),
+    ('variants: {"../a": }', "'../a'"), ('variants: {"": }', "is ''"),
+    ('variants: {Half: , half: }', 'half and Half differ by upper and lower case only'),
+    ('variants: {a: {parameters: {"A 1\\nB": 2}}}', r"'A 1\nB' is no name of a parameter"),
+    ('events: [{at: 1, parameter: lower, value: 2}]', "'lower' is no name of a parameter"),
+    ('measures: {Seed: own.py:f}', 'Seed is taken'), ('measures: {a b: own.py:f}', "'a b' is no"),
+    ('measures: {own: own.py:f, OWN: own.py:f}', 'OWN is taken'),
+    ('winds: {speed: [5, 5.0000001]}', "the same name '5 m/s from 270 dryden'"),
+    ('winds: {scenario: [x/g.yaml, y/g.yaml]}', 'give their files different names'),
+    ('variants: {a: {executable: own.py}}', 'executable is for a vehicle of sitl:'),
+    ('vehicle: {sitl: a}\nvariants: {a: {executable: no}}', '/no: there is no such file'),
+    ('vehicle: {sitl: a}\nvariants: {a: {executable: own.py}}', 'own.py: it cannot be run'),
+    ('vehicle: {sitl: ./no/such -x}', '/no/such: there is no such file'),
+    ('vehicle: {sitl: a}\nvariants: {a: {firmware: own.py}}', "and 'a' has none"),
+    ("vehicle: {sitl: 'a {firmware}'}", 'no firmware is given'),
+    ('variants: {a: {script: no.py}}', 'no.py: there is no such file')])
+def test_names_and_paths_are_judged_before_anything_starts(tmp_path, text, named):
+    (tmp_path / 'own.py').write_text('def f(c):\n    return 1\n')
+    for folder, speed in (('x', 3), ('y', 4)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / 'g.yaml').write_text(f'wind: {{speed: {speed}, from: 90}}\n')
+    rest = ''.join(line for key, line in (('variants', 'variants: {a: }\n'),
+                                          ('winds', 'winds: {speed: 5}\n')) if key not in text)
+    with pytest.raises(plans.PlanError) as caught:
+        plans.load(written(tmp_path, f'{text}\n{rest}'))
+    assert len(caught.value.mistakes) == 1
+    assert named in caught.value.mistakes[0]
+
+
+def test_winds_without_gusts_are_flown_once_whatever_gusts_would_be_like(tmp_path):
+    plan = plans.load(written(tmp_path, 'variants: {a: }\nwinds: {speed: 5, gusts: [off, dryden], '
+                                        'model: [first_order, mil_f_8785c]}\n'))
+    assert [one.wind.name for one in plan.entries] == [
+        '5 m/s from 270 off', '5 m/s from 270 dryden', '5 m/s from 270 mil_f_8785c']
+
+
 def test_a_key_is_of_all_that_decides_the_flight_and_of_nothing_else():
     one = entry()
     assert replace(one, index=5, wall_limit=9.0).key == one.key
@@ -170,6 +209,7 @@ def test_a_flight_can_be_flown_again_and_its_log_holds_the_wind_it_flew(kept, tm
     again = fly(entry(vehicle=Vehicle(drag=True)), 'failures')
     assert again.row == kept.row
     assert list(again.files) == ['entry.json']
+    assert set(again.row) == {*TAKEN, *MEASURES}
     assert kept.row['ticks_missed'] == 0
     # Of the code before it was made fast: the numbers of a seed do not change
     assert kept.row['position_error_rms'] == pytest.approx(GOLDEN[0], rel=1e-9)
@@ -330,6 +370,11 @@ def test_a_bad_command_line_says_what_is_wrong(tmp_path, capsys):
     assert 'there is no such file' in capsys.readouterr().err
     assert wind_campaign.main([str(plan), '--only', 'abc']) == 2
     assert 'abc: no such flight' in capsys.readouterr().err
+    plan = written(tmp_path, "vehicle: {sitl: 'no_such_vehicle --model plane'}\n"
+                             'variants: {a: }\nwinds: {speed: 4}\n')
+    assert wind_campaign.main([str(plan), '--results', str(tmp_path / 'none')]) == 2
+    assert "variant a: there is no program 'no_such_vehicle'" in capsys.readouterr().err
+    assert not (tmp_path / 'none').exists()
     assert wind_campaign.main(['report', str(tmp_path)]) == 2
     assert 'not the folder of a campaign' in capsys.readouterr().err
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -217,11 +218,21 @@ def test_a_vehicle_of_the_users_is_flown_by_a_pilot_through_the_ros_nodes(tmp_pa
 
 
 def test_a_vehicle_of_the_users_flies_a_mission_that_is_uploaded(tmp_path):
-    """In AUTO, along the legs between its waypoints, until the last is reached."""
+    """In AUTO, along the legs, until the last waypoint. Program and firmware are a variant's."""
+    wrapper, other = Path(sitl(tmp_path).sitl), tmp_path / 'other.sh'
+    other.write_text(f'#!/bin/sh\ncat "$1"\nshift\nexec {wrapper} "$@"')
+    other.chmod(0o755)
+    (tmp_path / 'new.bin').write_text('This is the new firmware.\n')
+    plan = written(tmp_path, "vehicle: {sitl: '/bin/false {firmware}', altitude: 3, speedup: 4}\n"
+                             'variants: {new: {executable: other.sh, firmware: new.bin}, '
+                             'old: {firmware: other.sh}}\nwinds: {speed: 8}\n')
+    new, old = plans.load(plan).entries
+    (tmp_path / 'new.bin').write_text('This is a newer firmware.\n')
+    assert plans.load(plan).entries[0].key != new.key  # what was built anew is flown anew
+    assert fly(old).row['failure'] == 'the vehicle ended with 1'
     manoeuvre = Manoeuvre(path='mission', settle=0.0, seconds=60.0,
                           waypoints=((5.0, 0.0, 4.0), (5.0, 4.0, 4.0)))
-    outcome = fly(entry('', vehicle=sitl(tmp_path, altitude=3.0), wall_limit=300.0,
-                        manoeuvre=manoeuvre))
+    outcome = fly(replace(new, wall_limit=300.0, sim_limit=600.0, manoeuvre=manoeuvre))
     assert outcome.row['failure'] == '', outcome.files['vehicle.txt'][-1500:]
     table = table_of(outcome)
     there = {name: column[table['measured'] > 0.0][-1] for name, column in table.items()}
@@ -229,6 +240,8 @@ def test_a_vehicle_of_the_users_flies_a_mission_that_is_uploaded(tmp_path):
     assert there['up'] == pytest.approx(4.0, abs=0.5)
     assert 0.0 < float(outcome.row['position_error_rms'] or 0.0) < 1.0
     assert b'Reached command #4' in outcome.files['vehicle.txt']
+    assert outcome.files['vehicle.txt'].startswith(b'This is a newer firmware.')
+    assert outcome.row['program'] == new.vehicle.digest
 
 
 def test_both_kinds_of_mission_files_are_read_and_bad_ones_are_named(tmp_path):
@@ -305,3 +318,7 @@ def test_a_plan_of_another_vehicle_needs_no_script_and_one_with_ros_is_live(tmp_
     one, = plans.load(plan).entries
     assert one.script == 'pass'
     assert os.path.basename(one.script_path) == 'fly.py'
+    (tmp_path / 'b.py').write_text('exit(1)')
+    plan.write_text('flight: {script: fly.py}\nvariants: {a: , b: {script: b.py}}\n'
+                    'winds: {speed: 5}\n')
+    assert [one.script for one in plans.load(plan).entries] == ['pass', 'exit(1)']

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dryden_wind_ros.campaign.collect import number
-from dryden_wind_ros.campaign.flight import Value
+from dryden_wind_ros.campaign.flight import TAKEN, Value
 from dryden_wind_ros.campaign.measures import MEASURES
 from dryden_wind_ros.campaign.plan import Limit, Plan
 
@@ -148,15 +148,9 @@ class Verdict:
 def measures_in(rows: Sequence[Row]) -> list[str]:
     """Return the measures that the rows have, those of the user last."""
     own = [extra for extra in dict.fromkeys(name for row in rows for name in row)
-           if extra not in MEASURES and extra not in _NOT_MEASURES]
+           if extra not in MEASURES and extra not in TAKEN]
     return [name for name in (*MEASURES, *own)
             if any(math.isfinite(number(row.get(name))) for row in rows)]
-
-
-_NOT_MEASURES = frozenset((
-    'key', 'index', 'variant', 'pair', 'wind', 'seed', 'wind_speed', 'wind_from', 'wind_up',
-    'gusts', 'model', 'scale', 'scenario', 'vehicle', 'path', 'python', 'numpy', 'package',
-    'failure', 'failed', 'sim_seconds', 'ticks_missed'))
 
 
 def verdict(plan: Plan, rows: Sequence[Row]) -> Verdict:

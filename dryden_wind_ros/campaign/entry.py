@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from dryden_wind_ros.emulator.config import Home, VehicleConfig
+
+FIRMWARE = '{firmware}'
+"""In the command of another vehicle: the place of its firmware's path."""
 
 FORMAT = 1
 """Changes when the same entry is flown or measured in another way."""
@@ -52,6 +56,11 @@ class Vehicle:
         Of the vehicle's own noise; the wind's seed is added.
     sitl : str
         Command of another vehicle that takes SITL's options; '' for the embedded one.
+    executable, firmware : str
+        Paths of files: of the program in the place of that command's first word, and of what
+        takes the place of `FIRMWARE` in it; '' for none.
+    digest : str
+        Of the content of these two files.
     speedup : float
         Of live flights, sim seconds a wall second, at first.
     """
@@ -66,6 +75,16 @@ class Vehicle:
     seed: int = 0
     sitl: str = ''
     speedup: float = 5.0
+    executable: str = ''
+    firmware: str = ''
+    digest: str = ''
+
+
+def with_digest(vehicle: Vehicle) -> Vehicle:
+    """Return the vehicle with the digest of its files' content."""
+    files = [Path(path) for path in (vehicle.executable, vehicle.firmware) if path]
+    content = b''.join(hashlib.sha256(path.read_bytes()).digest() for path in files)
+    return replace(vehicle, digest=hashlib.sha256(content).hexdigest()[:16] if files else '')
 
 
 @dataclass(frozen=True)
@@ -199,6 +218,10 @@ class Entry:
             content.pop(name)
         if not self.ros:
             content.pop('ros')  # as it was before there was a choice
+        vehicle = content['vehicle']
+        vehicle.pop('executable'), vehicle.pop('firmware')  # their content counts
+        if not vehicle['digest']:
+            vehicle.pop('digest')
         content['wind'].pop('scenario')  # its content counts, not where it lies
         for extra in content['extras']:
             extra.pop('path')

@@ -26,6 +26,11 @@ from dryden_wind_ros.campaign.telemetry_log import NAME, TelemetryLog
 
 Value = str | float | int | bool | None
 
+TAKEN = ('key', 'index', 'variant', 'pair', 'wind', 'seed', 'wind_speed', 'wind_from', 'wind_up',
+         'gusts', 'model', 'scale', 'scenario', 'vehicle', 'path', 'program', 'python', 'numpy',
+         'package', 'failure', 'failed', 'sim_seconds', 'ticks_missed', 'ticks_late', 'speedup')
+"""Columns of every row beside its measures."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -111,8 +116,8 @@ def identity(entry: Entry) -> dict[str, Value]:
         'wind': wind.name, 'seed': entry.seed, 'wind_speed': wind.speed,
         'wind_from': wind.from_deg, 'wind_up': wind.up, 'gusts': wind.gusts, 'model': wind.model,
         'scale': wind.scale, 'scenario': wind.scenario, 'vehicle': entry.vehicle.kind,
-        'path': entry.manoeuvre.path, 'python': platform.python_version(),
-        'numpy': np.__version__, 'package': version()}
+        'path': entry.manoeuvre.path, 'program': entry.vehicle.digest,
+        'python': platform.python_version(), 'numpy': np.__version__, 'package': version()}
 
 
 @cache

@@ -65,7 +65,7 @@ def fly_live(entry: Entry) -> tuple[Samples, Files]:
     down to real time, while ticks were missed or came late.
     """
     vehicle = entry.vehicle
-    pace = pace_of(f'{vehicle.sitl or vehicle.kind} {entry.ros}', vehicle.speedup)
+    pace = pace_of(f'{vehicle.sitl or vehicle.kind} {vehicle.digest} {entry.ros}', vehicle.speedup)
     speedup = pace.speedup
     while True:
         samples, files = _fly(entry, speedup)
@@ -152,8 +152,10 @@ def _over(entry: Entry, recorder: Recorder, vehicle: subprocess.Popen[bytes],
 def _by_script(entry: Entry, port: int, folder: Path, began: float,
                over: Callable[[], str]) -> str:
     """Let the script fly; return why the flight failed, or ''."""
-    path = folder / Path(entry.script_path).name
-    path.write_text(entry.script)
+    # In a folder of its own: whatever it is called, no output is written over it
+    path = folder / 'script' / Path(entry.script_path).name
+    path.parent.mkdir()
+    path.write_text(entry.script, encoding='utf-8')
     command = [sys.executable, str(path), f'tcp:127.0.0.1:{port}']
     left = max(began + entry.wall_limit - time.monotonic(), 0.1)
     with kept(folder, 'script', command, left) as script:

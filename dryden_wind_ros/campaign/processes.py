@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dryden_wind_ros.campaign.entry import Entry, vehicle_config
+from dryden_wind_ros.campaign.entry import FIRMWARE, Entry, Vehicle, vehicle_config
 from dryden_wind_ros.emulator.config import SERIAL_PORTS
 
 FIRST_INSTANCE, INSTANCES = 300, 200
@@ -27,7 +27,7 @@ def vehicle_command(entry: Entry, number: int, speedup: float, folder: Path) -> 
     parameters = folder / 'campaign.parm'
     parameters.write_text(''.join(f'{name} {value:.9g}\n' for name, value in vehicle.parameters))
     if vehicle.sitl:
-        return [*shlex.split(vehicle.sitl), '-w', *common,
+        return [*program_of(vehicle), '-w', *common,
                 *(['--defaults', str(parameters)] if vehicle.parameters else [])]
     config = vehicle_config(vehicle, entry.seed)
     # The home begins with a minus: as one word, it is no option
@@ -37,6 +37,12 @@ def vehicle_command(entry: Entry, number: int, speedup: float, folder: Path) -> 
             '--defaults', str(parameters), *(['--dynamics'] if config.dynamics else []),
             *(['--drag'] if config.drag else []),
             *([] if config.airspeed else ['--no-airspeed'])]
+
+
+def program_of(vehicle: Vehicle) -> list[str]:
+    """Return the words of another vehicle's own command: its programs are those of the variant."""
+    words = [word.replace(FIRMWARE, vehicle.firmware) for word in shlex.split(vehicle.sitl)]
+    return [vehicle.executable or words[0], *words[1:]]
 
 
 @contextmanager

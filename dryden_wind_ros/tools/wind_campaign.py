@@ -31,6 +31,7 @@ from dryden_wind_ros.campaign import plan as plans
 from dryden_wind_ros.campaign.collect import Results, ResultsError
 from dryden_wind_ros.campaign.compare import verdict
 from dryden_wind_ros.campaign.plan import Plan, PlanError
+from dryden_wind_ros.campaign.processes import program_of
 from dryden_wind_ros.campaign.run import Told, client, run
 from dryden_wind_ros.tools.command_line import pipe_safe
 
@@ -86,6 +87,8 @@ def _fly(options: argparse.Namespace) -> int:
     folder = options.results or Path(plan.name)
     if options.workers < 0:
         raise ResultsError(f'--workers is {options.workers}; it must not be below 0')
+    if not options.scheduler:
+        _check_programs(plan)
     cores = options.workers or os.cpu_count() or 1
     seconds = plan.wall_seconds / cores
     print(f'{plan.name}: {len(plan.entries)} flights, {len(plan.variants)} variants '
@@ -122,6 +125,18 @@ def _fly(options: argparse.Namespace) -> int:
                 print(folder / 'flights' / entry.key)
             return 0
         return _report(plan, results)
+
+
+def _check_programs(plan: Plan) -> None:
+    """Raise `ResultsError` where the command of a vehicle is not on this machine."""
+    for variant, vehicle in {entry.variant: entry.vehicle for entry in plan.entries}.items():
+        if vehicle.sitl:
+            program = program_of(vehicle)[0]
+            if shutil.which(program) is None:
+                raise ResultsError(
+                    f'variant {variant}: there is no program {program!r} to run, neither in PATH '
+                    'nor by that name; a file beside the plan is named with a /, such as '
+                    f'./{program}')
 
 
 def _report_again(folder: Path) -> int:
