@@ -422,6 +422,11 @@ def test_the_same_seed_in_many_winds_is_no_further_evidence(tmp_path):
     assert (four.seeds, four.p, four.low, four.high) == (12, one.p, one.low, one.high)
 
 
+def test_one_seed_says_that_more_are_needed(tmp_path):
+    found = made_up(tmp_path, 1, 0.3, 0.0)
+    assert found.text == 'cannot be told from one seed (+0.3 m); 10 or more are needed'
+
+
 def test_equal_numbers_are_the_same(tmp_path):
     assert made_up(tmp_path, 10, 0.0, 0.0).verdict == 'same'
 

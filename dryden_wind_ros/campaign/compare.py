@@ -35,6 +35,9 @@ RESAMPLES = 2000
 MOST_PAIRS = 2000
 """More pairs than that are not advised: the difference is too small to matter in this scatter."""
 
+FEWEST = 10
+"""So many seeds are needed before anything can be claimed, corrected for a dozen questions."""
+
 _POWER = 1.96 + 0.84
 """Standard errors that a difference must have to be found 4 times out of 5 at 95 %."""
 
@@ -68,6 +71,8 @@ class Found:
         About how many more would do; 0: none, or too many.
     text : str
         All that in a sentence.
+    note : str
+        What that says beside the numbers.
     """
 
     variant: str
@@ -85,6 +90,7 @@ class Found:
     verdict: str = 'open'
     more_pairs: int = 0
     text: str = ''
+    note: str = ''
 
 
 @dataclass(frozen=True)
@@ -263,20 +269,23 @@ def _told(one: Found, p: float) -> Found:
         return replace(one, verdict='same', text='the same in every pair')
     claimed = p < LEVEL and (one.low > 0.0 or one.high < 0.0 or one.measure == 'failed')
     size = f'{one.median:+.3g} {unit}'.strip()
+    if one.seeds < 2:  # there is no interval
+        note = f'{FEWEST} or more are needed'
+        return replace(one, more_pairs=FEWEST - 1, note=note,
+                       text=f'cannot be told from one seed ({size}); {note}')
     between = f'95 % between {one.low:+.3g} and {one.high:+.3g}'
     if claimed:
         words = ('less', 'more') if measure is not None and measure.better == 'either' else (
             'better', 'worse')
         word = words[one.median > 0.0]
-        beside = ''
-        if math.isfinite(one.scatter) and one.scatter > 0.0:
-            beside = (f'; that is {abs(one.median) / one.scatter:.1f} times the scatter between '
-                      'seeds')
-        return replace(one, verdict=word, text=f'{word}: {size} ({between}){beside}')
+        note = (f'{abs(one.median) / one.scatter:.2g} times the scatter between seeds'
+                if math.isfinite(one.scatter) and one.scatter > 0.0 else '')
+        return replace(one, verdict=word, note=note, text=f'{word}: {size} ({between})' + (
+            f'; that is {note}' if note else ''))
     more = _more_pairs(one)
     then = (f'about {more} more pairs would do' if more else
             f'if there is a difference, it is too small for {MOST_PAIRS} pairs to show')
-    return replace(one, more_pairs=more,
+    return replace(one, more_pairs=more, note=then,
                    text=f'cannot be told yet ({size}, {between}); {then}')
 
 
@@ -286,8 +295,7 @@ def _more_pairs(one: Found) -> int:
     if not math.isfinite(error) or one.median == 0.0:
         return 0
     needed = one.seeds * (_POWER * error / abs(one.median))**2
-    # What the test needs before it can say anything, corrected for a dozen questions
-    needed = max(needed, one.seeds + 1.0, 10.0)
+    needed = max(needed, one.seeds + 1.0, float(FEWEST))
     more = math.ceil((needed - one.seeds) * one.pairs / one.seeds)
     return more if more <= MOST_PAIRS else 0
 

@@ -74,8 +74,10 @@ def _verdict(plan: Plan, found: Verdict) -> str:
         own = [one for one in found.found if one.variant == name]
         told = [one for one in own if one.verdict not in ('open', 'same')]
         if told:
-            words = '; '.join(f'{one.measure}: {one.text}' for one in told)
-        elif all(one.verdict == 'same' or not one.pairs for one in own):
+            each = ''.join(f'<li>{html.escape(f"{one.measure}: {one.text}")}</li>' for one in told)
+            lines.append(f'<li><strong>{html.escape(name)}</strong>:<ul>{each}</ul></li>')
+            continue
+        if all(one.verdict == 'same' or not one.pairs for one in own):
             words = 'flies the same, number for number'
         else:
             more = [one.more_pairs for one in own if one.more_pairs]
@@ -100,19 +102,27 @@ def _limits(found: Verdict) -> str:
 def _variant(found: Sequence[Found]) -> str:
     def words(one: Found) -> str:
         kind = 'good' if one.verdict in _GOOD else 'bad' if one.verdict in _BAD else 'muted'
-        return f'<span class="{kind}">{html.escape(one.text)}</span>'
+        word = {'open': 'cannot be told yet', 'same': 'the same'}.get(one.verdict, one.verdict)
+        return f'<span class="{kind}">{html.escape(word if one.pairs else one.text)}</span>'
 
     def meaning(name: str) -> str:
         unit = MEASURES[name].unit if name in MEASURES else ''
         return html.escape(f'{name}, {unit}' if unit else name)
 
+    def shown(value: float, sign: str = '') -> str:
+        if not value or not math.isfinite(value):
+            return '–' if value else '0'
+        return f'{value:{sign}.3g}'.replace('-', '\u2212')  # a minus: no line ends after it
+
     return markup.table(
         'Differences, variant less baseline',
-        ('measure', 'baseline', 'median difference', '95 %', 'better / worse', 'p', 'verdict'),
-        ((meaning(one.measure), markup.number(one.baseline, 3), markup.number(one.median, 3),
-          markup.between(one.low, one.high, 3) if math.isfinite(one.low) else '–',
-          f'{one.better} / {one.worse}', markup.number(one.p, 4), words(one)) for one in found),
-        (6,))
+        ('measure', 'verdict', 'baseline', 'difference', '95 %', 'better / worse', 'p', 'note'),
+        ((meaning(one.measure), words(one), shown(one.baseline), shown(one.median, '+'),
+          f'{shown(one.low, "+")} to {shown(one.high, "+")}'.replace(' ', '&nbsp;')
+          if math.isfinite(one.low) else '–',
+          f'{one.better}&nbsp;/&nbsp;{one.worse}', markup.number(one.p, 4),
+          f'<span class="muted">{html.escape(one.note)}</span>') for one in found),
+        (1, 7))
 
 
 def _distributions(plan: Plan, rows: Sequence[Row], plots: list[Plot]) -> str:

@@ -187,9 +187,9 @@ def _progress() -> Iterator[Told]:
     if not console.is_terminal:
         yield _Lines()
         return
-    with Progress(TextColumn('{task.description}'), BarColumn(), MofNCompleteColumn(),
+    with Progress(TextColumn('{task.description}'), BarColumn(20), MofNCompleteColumn(),
                   TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task('flights')
+        task = bar.add_task('flights', total=None)
 
         def tell(done: int, running: int, failed: int, total: int) -> None:
             bar.update(task, completed=done, total=total,
