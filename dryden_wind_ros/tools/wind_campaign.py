@@ -29,7 +29,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dryden_wind_ros.campaign import plan as plans
 from dryden_wind_ros.campaign.collect import Results, ResultsError
-from dryden_wind_ros.campaign.compare import verdict
 from dryden_wind_ros.campaign.plan import Plan, PlanError
 from dryden_wind_ros.campaign.processes import program_of
 from dryden_wind_ros.campaign.run import Told, client, run
@@ -157,6 +156,8 @@ def _report_again(folder: Path) -> int:
 
 def _report(plan: Plan, results: Results) -> int:
     """Write verdict and page, and say in a few lines what was found."""
+    # With SciPy, which takes a second to import: workers import this module too
+    from dryden_wind_ros.campaign.compare import verdict
     rows = results.rows(plan.entries)
     found = verdict(plan, rows)
     results.write('verdict.json', json.dumps(found.as_json(plan), indent=1))
