@@ -187,7 +187,7 @@ def test_a_vehicle_of_the_users_is_flown_by_a_pilot_through_the_ros_nodes(tmp_pa
     monkeypatch.setenv('CAMPAIGN_OF_THIS_TEST', str(tmp_path))  # which all of them inherit
     outcome = fly(entry('', vehicle=sitl(tmp_path, altitude=3.0, speedup=2.0), ros=True,
                         wall_limit=400.0, wind=Wind(4.0), manoeuvre=Manoeuvre(
-                            path='box', side=4.0, settle=5.0, seconds=10.0)))
+                            path='box', side=4.0, settle=2.0, seconds=10.0)))
     said = {name: text[-1500:] for name, text in outcome.files.items() if name.endswith('.txt')}
     assert outcome.row['failure'] == '', said
     assert outcome.row['ticks_missed'] == 0
