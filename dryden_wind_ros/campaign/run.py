@@ -69,7 +69,7 @@ def client(scheduler: str = '', workers: int = 0, processes: bool = True) -> Ite
     with dask.config.set(quiet), _undisturbed():
         cluster = cluster_of(
             n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=processes,
-            dashboard_address=None, silence_logs='ERROR')
+            dashboard_address='127.0.0.1:0', silence_logs='ERROR')
     with cluster, client_of(cluster, set_as_default=False) as made:
         if processes:
             made.register_plugin(_undisturbed_worker(), name='undisturbed')
