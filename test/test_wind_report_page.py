@@ -160,6 +160,12 @@ def test_the_page_of_a_campaign_shows_every_variant_and_fits(tmp_path, browser):
     load(browser, page)
     assert browser.complaints == []
     assert browser.evaluate('document.documentElement.scrollWidth') <= 400
+    # The verdict is on the screen, beside its measure, and no row is a screenful
+    assert browser.evaluate("""[...document.querySelectorAll('#v1 td:nth-child(2)')].every(
+        (cell) => cell.getBoundingClientRect().right <= 400)""")
+    assert browser.evaluate(
+        "Math.max(...[...document.querySelectorAll('#v1 tr')].map((row) => row.offsetHeight))"
+        ) < 130
     assert browser.evaluate("""[...document.querySelectorAll('.plot')].map(
         (div) => div.querySelectorAll('.boxlayer .trace, .scatterlayer .trace').length)
         """) == [3, 3, 3, 3]
