@@ -124,8 +124,11 @@ def pytest_configure(config: pytest.Config) -> None:
     patch = stack.enter_context(pytest.MonkeyPatch.context())
     for name, value in _environment(scratch, stack.enter_context(_domain())).items():
         patch.setenv(name, value)
-    for name in ('ROS_LOCALHOST_ONLY', 'ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER'):
+    for name in ('ROS_LOCALHOST_ONLY', 'ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER',
+                 'PYTHONDONTWRITEBYTECODE'):
         patch.delenv(name, raising=False)
+    # Hundreds of processes import the package: it is compiled once, and so are the tests.
+    patch.setattr(sys, 'dont_write_bytecode', False)
 
 
 def pytest_report_header() -> list[str]:
