@@ -492,6 +492,15 @@ def test_the_field_is_sampled_elsewhere_while_the_ticks_go_on(make_bench):
     refused = b.call(SampleWind, 'wind/sample', SampleWind.Request(
         east=[1.0], north=[0.0], up=[9.0], t=[1.0, 2.0]))
     assert refused.message == 't has 2 times for 1 places; it must be one or as many'
+    refused = b.call(SampleWind, 'wind/sample', SampleWind.Request(
+        east=[1.0], north=[0.0, 5.0], up=[9.0], t=[1.0]))
+    assert refused.message == (
+        'east has 1, north has 2, up has 1 numbers; all three must have as many')
+    b.set(field__modes=65536)
+    refused = b.call(SampleWind, 'wind/sample', SampleWind.Request(
+        east=[1.0] * 12_501, north=[0.0] * 12_501, up=[9.0] * 12_501, t=[1.0]))
+    assert refused.message == ('12501 places were asked for; at most 12500 are answered at once '
+                               'from a field of 65536 modes')
     b.set(gusts='dryden')
     refused = b.call(SampleWind, 'wind/sample', SampleWind.Request())
     assert "only a field has a gust at other places: set gusts to 'field'" in refused.message

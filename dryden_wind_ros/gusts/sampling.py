@@ -13,6 +13,8 @@ from dryden_wind_ros.gusts.shared_air import SharedAir
 from dryden_wind_ros.gusts.tick_grid import tick_number
 
 MAX_POINTS = 200_000
+MAX_TERMS = MAX_POINTS * 4096
+"""Places times modes of one question: some twenty seconds of a core."""
 _SLICE = 1024
 
 FloatArray = npt.NDArray[np.float64]
@@ -70,8 +72,11 @@ class FieldSample:
             If a number is not finite, or the shapes do not fit.
         """
         n = len(places)
-        if n > MAX_POINTS:
-            raise ValueError(f'{n} places were asked for; at most {MAX_POINTS} are answered')
+        modes = self._field.modes
+        most = min(MAX_POINTS, MAX_TERMS // modes)
+        if n > most:
+            raise ValueError(f'{n} places were asked for; at most {most} are answered at once '
+                             f'from a field of {modes} modes')
         if times.shape not in ((1,), (n,)):
             raise ValueError(f't has {times.size} times for {n} places; it must be one or as many')
         for name, values in (('places', places), ('t', times)):

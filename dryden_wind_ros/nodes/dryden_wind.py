@@ -449,9 +449,13 @@ class DrydenWindNode(Node):
         return response
 
     def _on_sample(self, request: Any, response: Any) -> Any:
+        axes = {'east': request.east, 'north': request.north, 'up': request.up}
         try:
-            places = np.column_stack([np.asarray(axis, dtype=np.float64) for axis in (
-                request.east, request.north, request.up)])
+            if len({len(axis) for axis in axes.values()}) > 1:
+                lengths = ', '.join(f'{name} has {len(axis)}' for name, axis in axes.items())
+                raise ValueError(f'{lengths} numbers; all three must have as many')
+            places = np.column_stack(
+                [np.asarray(axis, dtype=np.float64) for axis in axes.values()])
             with self._lock:
                 sample = self.air.field_sample()
             started = time.monotonic()
