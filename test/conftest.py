@@ -21,13 +21,15 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-PROCESSES = 3
+PROCESSES = 4
 LONGEST = (
-    'test_staying_up', 'test_staying_up_long', 'test_staying_up_fleet', 'test_end_to_end',
-    'test_mavlink_bridge', 'test_campaign', 'test_parameters', 'test_emulator_link',
-    'test_wind_fleet', 'test_bench', 'test_link', 'test_gazebo_wind_node', 'test_wind_top',
-    'test_launch', 'test_emulator_ekf', 'test_emulator', 'test_wind_report_page',
-    'test_dryden_wind_node')
+    'test_staying_up', 'test_bench', 'test_parameters', 'test_end_to_end',
+    'test_wind_report_page', 'test_wind_fleet', 'test_mavlink_bridge', 'test_dryden_wind_node',
+    'test_campaign', 'test_wind_report', 'test_ekf_phase', 'test_staying_up_fleet',
+    'test_link', 'test_campaign_scripts', 'test_wind_owner', 'test_link_rates',
+    'test_wind_top', 'test_emulator_link', 'test_staying_up_long', 'test_gazebo_wind_node',
+    'test_dryden_fleet', 'test_logs', 'test_field_gusts', 'test_ekf_dataflash',
+    'test_ekf_settled', 'test_hold', 'test_link_flood', 'test_sitl_wind_relay')
 """Files that take longest begin first: no process is left alone with one at the end."""
 
 HOW_TO = 'run scripts/setup.sh, then: source scripts/env.sh'
@@ -93,7 +95,7 @@ def _environment(scratch: Path, domain: int) -> dict[str, str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Run the whole suite in three processes, also where `colcon test` or plain `pytest` runs it.
+    """Run the whole suite in four processes, also where `colcon test` or plain `pytest` runs it.
 
     Most tests wait for something. Whatever chooses tests, or says `-n`, is left alone.
     """
