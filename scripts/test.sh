@@ -19,7 +19,7 @@ if ((${#complaints[@]})); then
     printf 'test.sh: %s found something (above); this run will fail\n' "${complaints[@]}" >&2
 fi
 
-# Most tests wait for something: four at a time keep two cores busy.
-echo '== pytest, in four processes'
-python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder "$@"
+# Most tests wait for something: five at a time keep two cores busy.
+echo '== pytest, in five processes'
+python -m pytest --numprocesses 5 --dist loadfile --no-loadscope-reorder "$@"
 ((${#complaints[@]} == 0))

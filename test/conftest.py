@@ -21,7 +21,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-PROCESSES = 4
+PROCESSES = 5
 LONGEST = (
     'test_staying_up', 'test_bench', 'test_parameters', 'test_end_to_end',
     'test_wind_report_page', 'test_wind_fleet', 'test_mavlink_bridge', 'test_dryden_wind_node',
@@ -95,7 +95,7 @@ def _environment(scratch: Path, domain: int) -> dict[str, str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Run the whole suite in four processes, also where `colcon test` or plain `pytest` runs it.
+    """Run the whole suite in five processes, also where `colcon test` or plain `pytest` runs it.
 
     Most tests wait for something. Whatever chooses tests, or says `-n`, is left alone.
     """
