@@ -125,27 +125,33 @@ def _follow(data: npt.NDArray[np.uint8], begins: IntArray, ends: IntArray, at: i
         follower[begins[follower] != follows] = -1
     likely = np.flatnonzero(followed)
     places = begins[likely].tolist()
-    begin, end, after = begins.tolist(), ends.tolist(), follower.tolist()
+    after = follower.tolist()
     chain: list[int] = []
+    add = chain.append
     lost = 0
+
+    def found_so_far() -> IntArray:
+        return begins[np.array(chain, dtype=np.int64)]
+
     while at + _STAMP < stop:
         found = bisect_left(places, at + _STAMP)
         one = int(likely[found]) if found < len(places) else -1
-        here = bisect_left(begin, at + _STAMP)
-        if here < len(begin) and begin[here] == at + _STAMP and end[here] > size and chain:
-            return np.array(chain, dtype=np.int64), size, lost, True
+        here = int(np.searchsorted(begins, at + _STAMP))
+        if here < len(begins) and begins[here] == at + _STAMP and ends[here] > size and chain:
+            return found_so_far(), size, lost, True
         if one < 0:
-            return np.array(chain, dtype=np.int64), stop, lost + stop - at, False
-        lost += begin[one] - _STAMP - at
-        while end[one] <= size:
-            chain.append(begin[one])
-            at = end[one]
-            if after[one] < 0:
-                break
+            return found_so_far(), stop, lost + stop - at, False
+        lost += int(begins[one]) - _STAMP - at
+        while one >= 0:
+            last = one
+            add(one)
             one = after[one]
+        if ends[last] > size:  # nothing follows it, and so it can only be the last
+            chain.pop()
+            at = int(begins[last]) - _STAMP
         else:
-            at = begin[one] - _STAMP
-    return np.array(chain, dtype=np.int64), at, lost, False
+            at = int(ends[last])
+    return found_so_far(), at, lost, False
 
 
 # -- what is in them -------------------------------------------------------------------------------
@@ -219,15 +225,15 @@ def decode(data: npt.NDArray[np.uint8], packets: Packets, rows: IntArray,
 
 def _decode_some(data: npt.NDArray[np.uint8], begin: IntArray, rows: IntArray,
                  kind: Kind) -> tuple[IntArray, npt.NDArray[Any]]:
-    payload = data[begin + 1].astype(np.int64)
-    version = data[begin]
+    form = data[begin].astype(np.int64) << 8 | data[begin + 1]
     good, parts = [], []
-    for length, magic in sorted(set(zip(payload.tolist(), version.tolist(), strict=True))):
+    for one in np.unique(form).tolist():
+        magic, length = one >> 8, one & 0xFF
         if length > kind.dtype.itemsize:
             continue
-        mine = np.flatnonzero((payload == length) & (version == magic))
+        mine = np.flatnonzero(form == one)
         head = 9 if magic == _V2 else 5  # bytes between the magic and the payload
-        raw = data[begin[mine][:, None] + np.arange(1, head + length + 3)]
+        raw = np.lib.stride_tricks.sliding_window_view(data, head + length + 2)[begin[mine] + 1]
         crc = np.full(len(mine), 0xFFFF, dtype=np.uint16)
         for column in [*range(head + length), -1]:
             byte = raw[:, column] if column >= 0 else np.uint8(kind.crc_extra)
