@@ -16,6 +16,7 @@ from collections import Counter, namedtuple
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -354,6 +355,8 @@ class Telemetry:
         if source is not None:
             chosen &= (packets.system == source[0]) & (packets.component == source[1])
         rows, fields = decode(self.data, packets, np.flatnonzero(chosen), kind)
+        if source is not None:
+            return [Heard(kind, source, rows, fields)] if len(rows) else []
         of = packets.system[rows] << 8 | packets.component[rows]
         return [Heard(kind, (one >> 8, one & 0xFF), rows[of == one], fields[of == one])
                 for one in np.unique(of).tolist()]
@@ -380,7 +383,7 @@ def in_order(heard: Iterable[Heard], block: int = 50_000) -> Iterator[tuple[int,
         for one in several:
             at, end = np.searchsorted(one.rows, [begin, begin + block]).tolist()
             part.extend(zip(one.rows[at:end].tolist(), one.messages(at, end), strict=True))
-        part.sort(key=lambda each: each[0])
+        part.sort(key=itemgetter(0))
         yield from part
 
 

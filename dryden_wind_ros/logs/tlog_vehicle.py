@@ -72,7 +72,7 @@ class Vehicle:
         timed = [self.heard[name] for name in _TIMED if name in self.heard]
         rows = np.concatenate([one.rows for one in timed] or [np.empty(0, dtype=np.int64)])
         boot = np.concatenate([one.fields['time_boot_ms'] for one in timed] or [np.empty(0)]) * 1e-3
-        order = np.argsort(rows)
+        order = np.argsort(rows, kind='stable')  # several ascending rows: merged
         rows, boot = rows[order], boot[order]
         found = sort_out(boot)
         self.flights = max(found.flights, 1)
