@@ -194,8 +194,7 @@ class Bench:
         wanted = {
             'ROS_DOMAIN_ID': str(_free_domain()), 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
             'FASTDDS_BUILTIN_TRANSPORTS': 'UDPv4', 'ROS_LOG_DIR': str(self.folder / 'log'),
-            'XDG_STATE_HOME': str(self.folder / 'state'), 'RCUTILS_LOGGING_USE_STDOUT': '1',
-            'PYTHONUNBUFFERED': '1'}
+            'XDG_STATE_HOME': str(self.folder / 'state'), 'PYTHONUNBUFFERED': '1'}
         before = {name: os.environ.get(name) for name in wanted}
         os.environ.update(wanted)
         self._stack.callback(_restore_environment, before)
