@@ -11,6 +11,7 @@ import random
 import shutil
 import sqlite3
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -203,6 +204,22 @@ def test_damage_of_any_kind_leaves_the_rest_and_is_said(real_bin, tmp_path, kind
         assert 0 <= len(whole.ekf) - gone - len(flight.ekf) <= 1
     if kind in ('zeros', 'random'):
         assert 'are no records and were passed over' in notes_of(flight)
+
+
+def test_a_damaged_number_is_left_out_without_a_warning(real_bin, tmp_path):
+    data = bytearray(real_bin.read_bytes())
+    number = xkv2_of(data)
+    places = [place for place in places_of(bytes(data), b'') if data[place + 2] == number]
+    for place in places[10:200:10]:
+        for column in range(12):  # signalling NaNs, of which NumPy warns
+            data[place + 12 + 4 * column:place + 16 + 4 * column] = b'\x01\x00\xa0\x7f'
+    (tmp_path / 'f.BIN').write_bytes(data)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        flight, = read_flights(tmp_path / 'f.BIN')
+
+    assert len(flight.ekf) > 0.95 * len(real_flight(real_bin).ekf)
 
 
 def test_two_boots_in_one_log_are_two_flights(plane_bin, tmp_path):

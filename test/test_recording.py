@@ -307,6 +307,7 @@ def test_what_was_on_disk_before_it_was_full_is_whole(tmp_path, at):
     write(bag, range(80, 120))  # room again, but the record has ended
     bag.close()
     assert 'what was on disk before is kept' in bag.failed
+    assert sum(bag.counts.values()) == 40  # not those of the part that was cut
     flight, = read_bag(tmp_path / 'bag')
     assert flight.air.tick.tolist() == list(range(40))
 

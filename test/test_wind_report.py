@@ -913,7 +913,8 @@ def test_names_in_a_bag_cannot_break_the_page(tmp_path):
 # ---- damage that leaves a record readable
 
 @pytest.mark.parametrize(('right', 'wrong'), [(b'Vector3 mean', b'Vector3 Mean'),
-                                              (b'float64 airspeed', b'float64 airspeet')])
+                                              (b'float64 airspeed', b'float64 airspeet'),
+                                              (b'float64 airspeed', b'float64 airs!eed')])
 def test_a_damaged_definition_of_a_message_costs_no_more_than_its_numbers(
         tmp_path, capsys, right, wrong):
     bag = write_bag(tmp_path / 'bag', fly(AirSettings(mean_speed=8.0), 10.0))
@@ -924,7 +925,12 @@ def test_a_damaged_definition_of_a_message_costs_no_more_than_its_numbers(
     page = tmp_path / 'page.html'
     code = main([str(bag), '-o', str(page)])
     # Without the mean wind no wind/state can be used; without the airspeed all else can.
-    if b'mean' in right:
+    if b'!' in wrong:
+        assert code == 1
+        said = capsys.readouterr().err
+        assert 'the bag is damaged (Could not parse' in said
+        assert len(said.splitlines()) == 1  # not all that could not be parsed
+    elif b'mean' in right:
         assert code == 1
         assert '201 wind/state messages, and none of them has numbers' in capsys.readouterr().err
     else:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -199,7 +200,8 @@ def _namespace(topic: str, kind: str) -> str:
 
 
 def _plain(error: Exception) -> str:
-    return str(error).rstrip('.') or type(error).__name__
+    """Return what an error says, in a line: parsers quote all that they could not parse."""
+    return shorten(str(error).rstrip('.'), 120, placeholder=' ...') or type(error).__name__
 
 
 # ------------------------------------------------------------------------- message definitions

@@ -184,9 +184,10 @@ class _Format:
         factor = _FIELDS[self.layout[self.columns.index(name)]][1]
         if values.dtype.kind == 'S' or factor == 0.0:
             return values
+        with np.errstate(invalid='ignore'):  # a damaged number may be a signalling NaN
+            numbers = values.astype(np.float64)
         # Divided, as ArduPilot's own tools do: 7.65 is 765 / 100 and not 765 * 0.01.
-        return values.astype(np.float64) / (1.0 / factor) if factor != 1.0 \
-            else values.astype(np.float64)
+        return numbers / (1.0 / factor) if factor != 1.0 else numbers
 
 
 def _parse_format(record: bytes) -> _Format | None:

@@ -127,7 +127,7 @@ class BagWriter:
     ----------
     path : Path
     counts : dict of str to int
-        Messages by topic.
+        Messages by topic; once nothing more is recorded, those that are whole on disk.
     failed : str
         Why nothing more is recorded, '' as long as it is.
     """
@@ -158,8 +158,9 @@ class BagWriter:
         self.counts: dict[str, int] = {}
         self.failed = ''
         self._waiting = 0
-        #: Bytes on disk that make a bag.
+        #: Bytes on disk that make a bag, and the messages in them.
         self._whole = 0
+        self._counts_whole: dict[str, int] = {}
 
     def add(self, name: str, topic: Topic) -> None:
         """Add a topic with its absolute name."""
@@ -185,6 +186,7 @@ class BagWriter:
                     self._waiting = 0
                 storage.bio.flush()
             self._whole = storage.bio.tell()
+            self._counts_whole = dict(self.counts)
 
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:
@@ -197,6 +199,7 @@ class BagWriter:
                 storage.bio.close()  # what is left in its buffer has no room
             with contextlib.suppress(OSError):
                 os.truncate(storage.path, self._whole)
+            self.counts = {name: self._counts_whole.get(name, 0) for name in self.counts}
             self.failed = (f'{storage.path}: {error.strerror}. Nothing more is recorded; what was '
                            f'on disk before is kept ({self._whole / 1e6:.1f} MB)')
             raise RecordingError(self.failed) from error

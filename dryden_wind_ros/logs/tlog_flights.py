@@ -103,7 +103,8 @@ def _series(vehicle: Vehicle, name: str, column: str, factor: float) -> _Values:
     if one is None:
         return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
     t, flight = vehicle.clock(one.rows)
-    values = one.fields[column].astype(np.float64) * factor
+    with np.errstate(invalid='ignore'):  # a number may be a signalling NaN
+        values = one.fields[column].astype(np.float64) * factor
     good = np.isfinite(values)
     if vehicle.bad:
         good &= ~np.isin(one.rows, list(vehicle.bad))
