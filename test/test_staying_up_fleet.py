@@ -119,8 +119,11 @@ def test_one_of_3_vehicles_restarted_5_times_does_not_disturb_the_others(fleet):
 def test_one_of_3_vehicles_killed_and_started_2_times_does_not_disturb_the_others(fleet):
     with fleet.others_undisturbed():
         for _ in range(2):
+            found = fleet.found
             fleet.vehicles[1].kill()
             fleet.vehicles[1].start()
+            fleet.until(lambda: fleet.found > found,  # noqa: B023
+                        'the vehicle that was started anew to be found')
             fleet.ticks_on('two')
 
 
@@ -132,7 +135,11 @@ def test_one_of_3_links_cut_5_times_does_not_disturb_the_others(fleet):
             fleet.relay.cut()
             fleet.until(lambda: fleet.process.text.count('connection lost') > lost,  # noqa: B023
                         'the cut to be noticed')
+            joined = fleet.relay.connections
             fleet.relay.restore()
+            # Ticks of before the cut may still be on their way to this process
+            fleet.until(lambda: fleet.relay.connections > joined,  # noqa: B023
+                        'the fleet to come back')
             fleet.ticks_on('two')
     after = fleet.user.history('/two')
     assert all(after[t] == gust for t, gust in before.items() if t >= min(after))
