@@ -16,7 +16,8 @@ from support import free_port, wait_until
 from support.vehicle import Emulator, Probe
 from support.watched import Watched
 
-from dryden_wind_ros.sitl.link import LinkState, validate_source_system
+from dryden_wind_ros.sitl.line import validate_source_system
+from dryden_wind_ros.sitl.link_status import LinkState
 
 SYSTEM_TIME = mavlink.MAVLINK_MSG_ID_SYSTEM_TIME
 ATTITUDE = mavlink.MAVLINK_MSG_ID_ATTITUDE
@@ -222,7 +223,7 @@ def test_what_is_no_ardupilot_vehicle_is_not_taken_though_heard_first(other, cal
         wait_until(lambda: stranger.say() or vehicle.say() or watched.times(), 5, 'the vehicle')
         assert watched.link.status().system_id == 1
         assert max(watched.times()) < 100_000
-        assert called in watched.link._choice.explain()
+        assert called in watched.link._vehicle.choice.explain()
 
 
 def test_a_udp_port_stays_with_its_first_vehicle():

@@ -35,7 +35,7 @@ from dryden_wind_ros.nodes.wind_messages import TRUE_VARIANCE
 from dryden_wind_ros.sitl.connection import ConnectionStringError, parse_connection
 from dryden_wind_ros.sitl.events import Event, Level
 from dryden_wind_ros.sitl.frame import Frame, Origin, parse_origin
-from dryden_wind_ros.sitl.link import LinkState, LinkStatus
+from dryden_wind_ros.sitl.link_status import LinkState, LinkStatus
 from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.odometry import Odometry
 from dryden_wind_ros.sitl.parameters import ParametersStatus, Phase

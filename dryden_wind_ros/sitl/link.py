@@ -11,21 +11,21 @@ Time is the vehicle's own, since its boot, as its messages tell it. Time-outs ar
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from dryden_wind_ros.sitl.connection import ConnectionTarget
 from dryden_wind_ros.sitl.events import Event, Level, Notices
-from dryden_wind_ros.sitl.framing import FrameParser, frame_source
-from dryden_wind_ros.sitl.link_help import lost_hint, silence_hint
+from dryden_wind_ros.sitl.followed_vehicle import FollowedVehicle
+from dryden_wind_ros.sitl.framing import FrameParser
+from dryden_wind_ros.sitl.line import Line
+from dryden_wind_ros.sitl.link_help import silence_hint
+from dryden_wind_ros.sitl.link_status import LinkState, LinkStatus
 from dryden_wind_ros.sitl.message_intervals import MessageIntervals
-from dryden_wind_ros.sitl.ports import LinkLost, LookingUp, Port, open_port
+from dryden_wind_ros.sitl.ports import LinkLost
 from dryden_wind_ros.sitl.reading import BoundedReader
-from dryden_wind_ros.sitl.vehicle_choice import VehicleChoice
 from dryden_wind_ros.sitl.vehicle_clock import TimeVerdict, VehicleClock
 
 _SYSTEM_TIME = mavlink.MAVLINK_MSG_ID_SYSTEM_TIME
@@ -37,86 +37,11 @@ _TIMED = frozenset({
     _SYSTEM_TIME, mavlink.MAVLINK_MSG_ID_ATTITUDE, mavlink.MAVLINK_MSG_ID_LOCAL_POSITION_NED,
     mavlink.MAVLINK_MSG_ID_GLOBAL_POSITION_INT})
 
-_FIRST_PAUSE_S, _PAUSE_FACTOR, _LONGEST_PAUSE_S = 0.1, 1.6, 5.0
 _QUIET_S = 3.0
 #: So long after a leap of time (wall time, s) lost message rates mean a restart.
 _LEAP_COUNTS_S = 5.0
 #: So many frames tell whether two vehicles use one system id.
 _ENOUGH_FRAMES = 60
-_ONE_VEHICLE_AGAIN_S = 5.0
-
-
-class LinkState(enum.Enum):
-    """How far the link has come."""
-
-    CLOSED = 'closed'
-    CONNECTING = 'connecting'
-    NOTHING_HEARD = 'connected, nothing heard'
-    NO_VEHICLE = 'connected, no vehicle yet'
-    UP = 'up'
-    SILENT = 'vehicle silent'
-
-
-@dataclass(frozen=True)
-class LinkStatus:
-    """A snapshot of the link.
-
-    Attributes
-    ----------
-    state : LinkState
-    connection : str
-    system_id, vehicle_type : int
-        The vehicle (0 and -1 while there is none); ``vehicle_type`` is a MAV_TYPE.
-    armed : bool
-    time : float or None
-        Newest vehicle time, s since its boot.
-    speedup : float
-        Vehicle seconds per wall second, lately; NaN while unknown.
-    clock_rate : float
-        SYSTEM_TIME messages per vehicle second, lately; NaN while unknown.
-    frames, bad_frames : int
-        Well-formed frames heard from anybody, and garbage passed over.
-    connections, restarts : int
-        How often the link was made, and how often the vehicle's time began anew.
-    intervals : tuple of (str, int)
-        Messages and their interval in force, us.
-    problems : tuple of str
-        What is wrong now and lasts.
-    """
-
-    state: LinkState
-    connection: str
-    system_id: int = 0
-    vehicle_type: int = -1
-    armed: bool = False
-    time: float | None = None
-    speedup: float = float('nan')
-    clock_rate: float = float('nan')
-    frames: int = 0
-    bad_frames: int = 0
-    connections: int = 0
-    restarts: int = 0
-    intervals: tuple[tuple[str, int], ...] = ()
-    problems: tuple[str, ...] = ()
-
-
-def validate_source_system(source_system: int) -> int:
-    """Return `source_system` if we may use it as our own MAVLink system id.
-
-    Raises
-    ------
-    ValueError
-        If it is not within 1..254. 255 is the ground station's: our heartbeat would hide from the
-        vehicle that its ground station is gone.
-    """
-    if source_system == 255:
-        raise ValueError(
-            "source_system 255 is the ground station's: a heartbeat from it would mask the "
-            "vehicle's GCS failsafe; allowed are 1..254")
-    if isinstance(source_system, bool) or not isinstance(source_system, int) \
-            or not 1 <= source_system <= 254:
-        raise ValueError(f'source_system {source_system!r} is not a whole number from 1 to 254')
-    return source_system
 
 
 class Link:
@@ -154,40 +79,34 @@ class Link:
         self.target = target
         self._on_message = on_message
         self._on_vehicle = on_vehicle
-        self._choice = VehicleChoice(system_id)
-        self._clock = VehicleClock()
         self._notices = Notices(target.text, on_event)
+        self._line = Line(target, source_system, self._notices)
+        self._vehicle = FollowedVehicle(system_id, self._notices)
+        self._clock = VehicleClock()
         self._intervals = MessageIntervals(intervals or {}, self._ask_intervals, self._notices)
         self._parser = FrameParser({*self._intervals.messages, *wanted, _COMMAND_ACK})
         self._reader = BoundedReader()
-        self._codec = mavlink.MAVLink(
-            None, validate_source_system(source_system),
-            mavlink.MAV_COMP_ID_ONBOARD_COMPUTER)
 
-        self._port: Port | None = None
-        self._connected = False
-        self._pause = _FIRST_PAUSE_S
-        self._next_attempt = 0.0
         self._last_heard = 0.0
         self._next_heartbeat = 0.0
         self._next_check = 0.0
         self._closed = False
         self._left_at_close = ''
-        #: Where the vehicle's datagrams come from; None on a stream.
-        self._sender: Any = None
-
-        #: System id of the vehicle, 0 while there is none.
-        self.system = 0
-        self.component = 1
-        self._type = -1
-        self._armed = False
-        self._two_heard_at = float('-inf')
-        self._connections = 0
         self._restarts = 0
         self._state = LinkState.CONNECTING
         self._now = 0.0
 
     # -- what a loop needs
+
+    @property
+    def system(self) -> int:
+        """System id of the vehicle, 0 while there is none."""
+        return self._vehicle.system
+
+    @property
+    def component(self) -> int:
+        """Component id of the vehicle."""
+        return self._vehicle.component
 
     @property
     def time(self) -> float | None:
@@ -213,17 +132,17 @@ class Link:
     @property
     def armed(self) -> bool:
         """Whether the vehicle said so in its last heartbeat."""
-        return self._armed
+        return self._vehicle.armed
 
     @property
     def up(self) -> bool:
         """Whether there is a connected vehicle."""
-        return self._connected and self.system != 0
+        return self._line.connected and self._vehicle.system != 0
 
     @property
     def ambiguous(self) -> bool:
         """Whether two vehicles seem to answer with the same system id."""
-        return 'ambiguous' in self._notices
+        return self._vehicle.ambiguous
 
     @property
     def sure(self) -> bool:
@@ -232,13 +151,11 @@ class Link:
 
     def fileno(self) -> int:
         """Return the file descriptor to wait on, -1 while there is none."""
-        return self._port.fileno() if self._port is not None else -1
+        return self._line.fileno()
 
     def wants_write(self) -> bool:
         """Return whether a connection is being made, or the end of a frame waits."""
-        if self._port is None:
-            return False
-        return self._port.unsent if self._connected else not self.target.listens
+        return self._line.wants_write()
 
     def close(self) -> None:
         """Close the port for good."""
@@ -246,10 +163,7 @@ class Link:
         if self._left_at_close and not self._closed:
             self._notices.tell(Level.ERROR, f'could not put back {self._left_at_close}')
         self._closed = True
-        if self._port is not None:
-            self._port.close()
-            self._port = None
-        self._connected = False
+        self._line.close()
         self._state = LinkState.CLOSED
 
     def poll(self, now: float) -> None:
@@ -258,20 +172,11 @@ class Link:
             return
         self._now = now
         try:
-            if self._port is None:
-                if now < self._next_attempt:
-                    return
-                try:
-                    self._port = open_port(self.target)
-                except LookingUp:
-                    self._next_attempt = now + _FIRST_PAUSE_S
-                    return
-            if not self._connected:
-                if self._port.connecting():
-                    self._explain_listening()
+            if not self._line.connected:
+                if not self._line.connect(now):
                     return
                 self._begin(now)
-            self._port.flush()
+            self._line.flush()
             self._drain()
             self._duties(now)
         except LinkLost as lost:
@@ -279,32 +184,17 @@ class Link:
 
     def send(self, *messages: Any) -> bool:
         """Send messages together; return whether they went out. Never waits, never raises."""
-        if self._port is None or not self._connected:
-            return False
-        codec = self._codec
-        number = codec.seq
-        frames = []
-        for message in messages:
-            frames.append(message.pack(codec))
-            codec.seq = (codec.seq + 1) % 256
-        try:
-            if not self._port.send(b''.join(frames)):
-                codec.seq = number
-                return False
-        except LinkLost as lost:
-            # Called from a message handler, maybe: the port is closed by the next poll.
-            self._notices.tell(Level.WARN, str(lost))
-            return False
-        return True
+        return self._line.send(*messages)
 
     def status(self) -> LinkStatus:
         """Return a snapshot; may be called from any thread."""
         speedup, rate = self._clock.rates()
         return LinkStatus(
             state=self._state, connection=self.target.text, system_id=self.system,
-            vehicle_type=self._type, armed=self._armed, time=self.time, speedup=speedup,
-            clock_rate=rate, frames=self._parser.frames, bad_frames=self._parser.bad,
-            connections=self._connections, restarts=self._restarts,
+            vehicle_type=self._vehicle.type, armed=self._vehicle.armed, time=self.time,
+            speedup=speedup, clock_rate=rate,
+            frames=self._parser.frames, bad_frames=self._parser.bad,
+            connections=self._line.connections, restarts=self._restarts,
             intervals=self._intervals.in_force(), problems=self._notices.problems)
 
     def set_interval(self, ident: int, interval_us: int) -> None:
@@ -357,51 +247,26 @@ class Link:
     # -- connecting
 
     def _begin(self, now: float) -> None:
-        self._connected = True
-        self._connections += 1
         self._last_heard = now
         self._next_heartbeat = self._next_check = now
         self._reader.begin()
         self._parser.reset()
         self._parser.follow(0, 0)
-        self._choice.connected(now)
+        self._vehicle.connected(now)
         self._clock.connected()
         self._intervals.forget()
-        self._sender = None
-        self.system = 0
         self._state = LinkState.NOTHING_HEARD
-        self._notices.solved('connect')
-        self._notices.tell(Level.INFO, {
-            'udpin': 'listening', 'udpout': 'opened', 'serial': 'opened'}.get(
-                self.target.kind, 'connected'))
 
     def _lose(self, why: str, now: float) -> None:
-        if self._port is not None:
-            self._port.close()
-            self._port = None
-        was_connected, self._connected = self._connected, False
-        had_vehicle, self.system = self.system, 0
-        if was_connected and had_vehicle:
-            self._pause = _FIRST_PAUSE_S
-        self._next_attempt = now + self._pause
-        self._pause = min(self._pause * _PAUSE_FACTOR, _LONGEST_PAUSE_S)
+        had_vehicle = self._vehicle.lost()
         self._state = LinkState.CONNECTING
         self._notices.solved('silent')
-        if was_connected:
-            text = f'connection lost ({why}); connecting again until it is back'
-        else:
-            text = f'{why}. {lost_hint(self.target, why)}'
-        self._notices.problem('connect', Level.WARN, text)
-        if was_connected and had_vehicle:
+        if self._line.lose(why, now, had_vehicle) and had_vehicle:
             self._on_vehicle(False)
-
-    def _explain_listening(self) -> None:
-        if self.target.listens and 'connect' not in self._notices:
-            self._notices.problem('connect', Level.INFO, 'waiting for a vehicle to connect')
 
     def _explain_quiet(self) -> None:
         """Say why nothing useful is heard on a connection that exists."""
-        others = self._choice.explain()
+        others = self._vehicle.choice.explain()
         if self.system:
             text = (f'nothing from vehicle {self.system} for {_QUIET_S:g} s: paused (a debugger, '
                     'a Gazebo that stands still), or gone')
@@ -423,7 +288,7 @@ class Link:
 
     def _drain(self) -> None:
         """Read what has arrived, within a budget: other links of the loop wait meanwhile."""
-        port = self._port
+        port = self._line.port
         assert port is not None
         for data, sender in self._reader.pieces(port, self._now, self._from_vehicle):
             if self._reader.skipped:
@@ -431,32 +296,27 @@ class Link:
                 self._parser.reset()
             for message in self._parser.feed(data):
                 self._dispatch(message, sender)
-                if self._port is not port:
+                if self._line.port is not port:
                     return
             if self._parser.tangled and not self._reader.flooded(self._now):
-                self._two_vehicles('the numbers of their messages jump to and fro')
+                self._vehicle.two_heard(
+                    'the numbers of their messages jump to and fro', self._now)
 
     def _from_vehicle(self, data: bytes, sender: Any) -> bool:
         """Judge the sender of a datagram: another one with the same system id is not our vehicle.
 
         Senders are told apart only once there is a vehicle.
         """
-        if sender is None or self._sender is None or sender == self._sender:
+        if self._vehicle.sends_from(sender):
             return True
-        if self._now - self._last_heard > _QUIET_S \
-                and frame_source(data) == (self.system, self.component):
+        if self._now - self._last_heard > _QUIET_S and self._vehicle.began(data):
             # Ours is gone, and this has its id: the same vehicle, started again with a new port.
-            self._sender = None
-            self.system = 0
+            self._vehicle.forget()
             self._parser.follow(0, 0)
             self._clock.connected()
             self._notices.solved('another sender')
             return True
-        if 'another sender' not in self._notices:
-            self._notices.problem(
-                'another sender', Level.WARN,
-                f'{sender[0]}:{sender[1]} sends here too; only {self._sender[0]}:{self._sender[1]} '
-                'is listened to. Give each vehicle its own port')
+        self._vehicle.tell_stranger(sender)
         return False
 
     def _dispatch(self, message: Any, sender: Any) -> None:
@@ -481,32 +341,19 @@ class Link:
         self._on_message(message)
 
     def _heartbeat(self, message: Any, sender: Any) -> bool:
-        system, component = message.get_srcSystem(), message.get_srcComponent()
-        if self.system:
-            if system == self.system and component == self.component:
-                self._armed = bool(message.base_mode & mavlink.MAV_MODE_FLAG_SAFETY_ARMED)
-                self._type = message.type
-                return True
-            return False
-        if not self._choice.takes(message, self._now):
-            return False
-        self.system, self.component = system, component
-        self._parser.follow(system, component)
-        self._armed = bool(message.base_mode & mavlink.MAV_MODE_FLAG_SAFETY_ARMED)
-        self._type = message.type
-        self._sender = sender
-        if sender is not None and self.target.listens:
-            self._port.peer = sender  # type: ignore[union-attr]
-        self._pause = _FIRST_PAUSE_S
-        self._notices.solved('silent')
-        self._notices.tell(Level.INFO, f'vehicle {self.system} found')
-        self._intervals.forget()
-        self._on_vehicle(True)
-        return True
+        ours, found = self._vehicle.heartbeat(message, sender, self._now)
+        if found:
+            self._parser.follow(self.system, self.component)
+            self._line.found(sender)
+            self._notices.solved('silent')
+            self._notices.tell(Level.INFO, f'vehicle {self.system} found')
+            self._intervals.forget()
+            self._on_vehicle(True)
+        return ours
 
     def _acknowledged(self, message: Any) -> None:
         if message.command == _SET_INTERVAL \
-                and getattr(message, 'target_system', 0) in (0, self._codec.srcSystem):
+                and getattr(message, 'target_system', 0) in (0, self._line.source_system):
             self._intervals.acknowledged(message.result, self._now)
 
     # -- the vehicle's time
@@ -516,7 +363,7 @@ class Link:
         before, leap = self._clock.time_ms, self._clock.leap
         verdict = self._clock.update(ms, self._now, is_clock=ident == _SYSTEM_TIME)
         if self._clock.jumping:
-            self._two_vehicles('time jumps to and fro')
+            self._vehicle.two_heard('time jumps to and fro', self._now)
         if self._clock.leap is not leap:
             self._intervals.begin_counting()
         if verdict is TimeVerdict.RESTARTED:
@@ -526,14 +373,6 @@ class Link:
             # A restarted SITL has forgotten our intervals: ask, to be sure the sooner.
             self._intervals.ask_clock_again()
         return verdict in (TimeVerdict.TAKEN, TimeVerdict.RESTARTED)
-
-    def _two_vehicles(self, why: str) -> None:
-        self._two_heard_at = self._now
-        if not self.ambiguous:
-            self._notices.problem(
-                'ambiguous', Level.ERROR,
-                f'two vehicles seem to answer with system id {self.system} ({why}), so no wind is '
-                'written; give each its own --sysid, or its own connection')
 
     def _restarted(self, how: str, before_ms: int, ms: int) -> None:
         self._notices.tell(
@@ -575,10 +414,8 @@ class Link:
             self._tell_flood(now)
             if now - self._last_heard > _QUIET_S:
                 self._explain_quiet()
-            if self.ambiguous and now - self._two_heard_at > _ONE_VEHICLE_AGAIN_S:
+            if self._vehicle.one_again(now):
                 self._clock.forget_jumps()
-                self._notices.solved('ambiguous')
-                self._notices.tell(Level.INFO, 'one vehicle is heard again')
             if self.up and self._state is LinkState.UP:
                 self._watch(now)
                 self._intervals.poll(now)

@@ -22,7 +22,8 @@ from dryden_wind_ros.sitl import odometry, parameter_reader
 from dryden_wind_ros.sitl.connection import ConnectionTarget
 from dryden_wind_ros.sitl.events import Event
 from dryden_wind_ros.sitl.frame import Frame
-from dryden_wind_ros.sitl.link import Link, LinkStatus
+from dryden_wind_ros.sitl.link import Link
+from dryden_wind_ros.sitl.link_status import LinkStatus
 from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.odometry import Odometry, OdometryBuilder
 from dryden_wind_ros.sitl.parameter_reader import ParameterReader

@@ -7,7 +7,8 @@ from typing import Any
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from dryden_wind_ros.sitl.connection import parse_connection
-from dryden_wind_ros.sitl.link import Link, LinkState
+from dryden_wind_ros.sitl.link import Link
+from dryden_wind_ros.sitl.link_status import LinkState
 from dryden_wind_ros.sitl.loop import LinkLoop
 from support import wait_until
 
