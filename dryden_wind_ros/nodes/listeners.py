@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rclpy.publisher import Publisher
 
-AGAIN_S = 0.5
+AGAIN_S = 1.0
 """How old the answer may be in a fleet, s: seven topics of a vehicle were asked for at each tick,
 a thirtieth of all CPU time."""
 

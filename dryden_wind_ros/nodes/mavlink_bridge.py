@@ -158,8 +158,6 @@ class MavlinkBridge(Node):
         self._odometry.child_frame_id = values['child_frame_id']
         self._odometry_publisher = self.create_publisher(
             OdometryMsg, 'odom', common.STREAM_QOS) if values['publish_odometry'] else None
-        self._listeners = Listeners(
-            (self._clock_publisher, self._odometry_publisher), 0.0 if loop is None else AGAIN_S)
         self._origin_publisher = self.create_publisher(
             PointStamped, 'odom_origin', common.LATCHED_QOS)
         self._origin: Origin | None = None
@@ -167,6 +165,9 @@ class MavlinkBridge(Node):
         self._ekf_wind.header.frame_id = values['frame_id']
         self._ekf_wind_publisher = self.create_publisher(
             self._messages.EkfWind, 'ekf_wind', common.LATCHED_QOS)
+        self._listeners = Listeners(
+            (self._clock_publisher, self._odometry_publisher, self._ekf_wind_publisher),
+            0.0 if loop is None else AGAIN_S)
         self._armed_publisher = self.create_publisher(Time, 'armed_at', common.LATCHED_QOS)
         self._ekf_phase: WindPhase | None = None
         self._ekf_unheard = False
@@ -314,7 +315,7 @@ class MavlinkBridge(Node):
         if sample.state.phase is not before:
             # The heading at the moment of the first guess is what the take-off is judged by.
             self._advise()
-        if sample.state.phase is not before or self._ekf_wind_publisher.get_subscription_count():
+        if sample.state.phase is not before or self._listeners.heard()[2]:
             self._publish_ekf_wind(sample)
         else:
             # What is latched for those who come later is renewed once a second.

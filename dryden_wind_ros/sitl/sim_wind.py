@@ -59,6 +59,10 @@ class Wind:
     gust: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
+        if 0.0 <= self.speed <= 200.0 and -math.inf < self.direction < math.inf \
+                and -90.0 <= self.direction_z <= 90.0 and 0.0 <= self.turbulence <= 200.0 \
+                and self.profile in ('uniform', 'sitl') and all(map(math.isfinite, self.gust)):
+            return  # as nearly all are, twenty times a second and vehicle
         for name, low, high in (('speed', 0, 200), ('direction', -math.inf, math.inf),
                                 ('direction_z', -90, 90), ('turbulence', 0, 200)):
             value = getattr(self, name)

@@ -179,7 +179,9 @@ class StateFile:
     def was_sent(self, name: str, value: float) -> bool:
         """Return whether a wind sent lately had this value (as a 32-bit float)."""
         column = WIND_NAMES.index(name)
-        return any(wind[column] == value for wind in _WIND.iter_unpack(self._winds))
+        # Newest first: what a vehicle shows is nearly always one of the last few.
+        places = ((self._sent - age) % _WINDS * _WIND.size for age in range(1, _WINDS + 1))
+        return any(_WIND.unpack_from(self._winds, place)[column] == value for place in places)
 
     @property
     def winds_known(self) -> bool:
