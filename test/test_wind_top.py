@@ -26,8 +26,8 @@ from support import wait_until
 
 from dryden_wind_interfaces.msg import EkfWind, WindState
 from dryden_wind_ros.nodes import common
-from dryden_wind_ros.tools import wind_top
-from dryden_wind_ros.tools.wind_top import Vehicle
+from dryden_wind_ros.tools import top_screen
+from dryden_wind_ros.tools.top_heard import EKF_WIND, WIND_STATE, Vehicle, vehicle_of
 
 pytestmark = pytest.mark.ros2
 
@@ -64,7 +64,7 @@ def drawn(vehicles, width, height=60, now=100.0, color=None):
     """Return the picture as lines."""
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=bool(color),
                       color_system=color, _environ={})
-    console.print(wind_top.screen(vehicles, now, width, height))
+    console.print(top_screen.screen(vehicles, now, width, height))
     return console.file.getvalue().rstrip('\n').split('\n')
 
 
@@ -93,7 +93,7 @@ numbers = st.floats(allow_nan=True, allow_infinity=True) | st.floats(-100.0, 100
 @given(width=st.integers(20, 200), height=st.integers(2, 50), count=st.integers(1, 9),
        name=st.sampled_from(['/', '/a', '/fleet/a_vehicle_with_a_very_long_name_indeed']),
        numbers=st.lists(numbers, min_size=8, max_size=8), phase=st.sampled_from(
-           [*wind_top.PHASE_STYLES, '', 'of a later version']),
+           [*top_screen.PHASE_STYLES, '', 'of a later version']),
        state=st.booleans(), ekf=st.booleans(), alive=st.booleans())
 def test_no_line_is_wider_and_no_picture_higher_than_the_terminal(
         width, height, count, name, numbers, phase, state, ekf, alive):
@@ -109,7 +109,7 @@ def test_no_line_is_wider_and_no_picture_higher_than_the_terminal(
         if ekf:
             vehicle.hear_ekf(an_ekf(phase, from_deg=numbers[5], error_speed=numbers[0]), 99.0)
         vehicles.append(vehicle)
-        assert '\n' not in wind_top.line(vehicle, 100.0)
+        assert '\n' not in top_screen.line(vehicle, 100.0)
     lines = drawn(vehicles, width, height)
     assert max(len(line) for line in lines) <= width
     assert len(lines) <= max(height, 2)
@@ -117,19 +117,19 @@ def test_no_line_is_wider_and_no_picture_higher_than_the_terminal(
 
 def test_arrows_point_the_way_the_air_moves():
     # 270 is a west wind, which blows towards the east: to the right with north up.
-    assert [wind_top.arrow(d) for d in (270.0, 180.0, 90.0, 0.0, 359.0, 225.0, math.nan)] == [
+    assert [top_screen.arrow(d) for d in (270.0, 180.0, 90.0, 0.0, 359.0, 225.0, math.nan)] == [
         '→', '↑', '←', '↓', '↓', '↗', '·']
 
 
 def test_a_gauge_is_full_at_three_standard_deviations_on_its_side():
-    assert wind_top.gauge(3.0, 1.0, 11).plain == '─────┼━━━━━'
-    assert wind_top.gauge(-9.0, 1.0, 11).plain == '━━━━━┼─────'
-    assert wind_top.gauge(0.0, 1.0, 11).plain == '─────┼─────'
+    assert top_screen.gauge(3.0, 1.0, 11).plain == '─────┼━━━━━'
+    assert top_screen.gauge(-9.0, 1.0, 11).plain == '━━━━━┼─────'
+    assert top_screen.gauge(0.0, 1.0, 11).plain == '─────┼─────'
 
 
 def test_a_sparkline_shows_the_newest_values_at_the_right():
-    assert wind_top.sparkline([9.0, -3.0, 0.0, 2.9], 1.0, 3).plain == '▁▅█'
-    assert wind_top.sparkline([0.0], 1.0, 3).plain == '  ▅'
+    assert top_screen.sparkline([9.0, -3.0, 0.0, 2.9], 1.0, 3).plain == '▁▅█'
+    assert top_screen.sparkline([0.0], 1.0, 3).plain == '  ▅'
 
 
 def test_numbers_that_do_not_exist_are_dashes():
@@ -161,7 +161,7 @@ def test_a_vehicle_without_news_is_shown_as_stale():
     assert 'no news for 5 s' in '\n'.join(drawn([vehicle], 60, now=105.0))
     vehicle.alive = False
     assert 'gone for 2 min' in '\n'.join(drawn([vehicle], 60, now=220.0))
-    assert wind_top.line(vehicle, 220.0).endswith('(gone for 2 min)')
+    assert top_screen.line(vehicle, 220.0).endswith('(gone for 2 min)')
 
 
 def test_more_vehicles_than_fit_get_a_line_each_and_the_rest_is_counted():
@@ -175,10 +175,10 @@ def test_more_vehicles_than_fit_get_a_line_each_and_the_rest_is_counted():
 
 
 def test_a_topic_belongs_to_its_namespace_or_to_itself():
-    assert wind_top.vehicle_of('/fleet/a/wind/state', wind_top.WIND_STATE) == '/fleet/a'
-    assert wind_top.vehicle_of('/wind/state', wind_top.WIND_STATE) == '/'
-    assert wind_top.vehicle_of('/ekf_wind', wind_top.EKF_WIND) == '/'
-    assert wind_top.vehicle_of('/renamed', wind_top.WIND_STATE) == '/renamed'
+    assert vehicle_of('/fleet/a/wind/state', WIND_STATE) == '/fleet/a'
+    assert vehicle_of('/wind/state', WIND_STATE) == '/'
+    assert vehicle_of('/ekf_wind', EKF_WIND) == '/'
+    assert vehicle_of('/renamed', WIND_STATE) == '/renamed'
 
 
 # ------------------------------------------------------------------------------ the program
