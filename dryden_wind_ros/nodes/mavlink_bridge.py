@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from builtin_interfaces.msg import Time
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PointStamped
 from nav_msgs.msg import Odometry as OdometryMsg
 from rclpy.clock import Clock, ClockType
@@ -26,6 +26,12 @@ from dryden_wind_ros.ekf.advice import Level as AdviceLevel
 from dryden_wind_ros.ekf.advice import as_text
 from dryden_wind_ros.ekf.phase import WindPhase
 from dryden_wind_ros.nodes import common
+from dryden_wind_ros.nodes.bridge_findings import (
+    effect_finding,
+    ekf_finding,
+    link_finding,
+    parameters_finding,
+)
 from dryden_wind_ros.nodes.common import Parameter
 from dryden_wind_ros.nodes.ekf_wind import PARAMETERS as EKF_PARAMETERS
 from dryden_wind_ros.nodes.ekf_wind import EkfWindFollower, EkfWindSample
@@ -38,7 +44,7 @@ from dryden_wind_ros.sitl.frame import Frame, Origin, parse_origin
 from dryden_wind_ros.sitl.link_status import LinkState, LinkStatus
 from dryden_wind_ros.sitl.loop import LinkLoop
 from dryden_wind_ros.sitl.odometry import Odometry
-from dryden_wind_ros.sitl.parameters import ParametersStatus, Phase
+from dryden_wind_ros.sitl.parameters import ParametersStatus
 from dryden_wind_ros.sitl.session import (
     EKF_INTERVALS,
     END_WITHIN_S,
@@ -94,9 +100,6 @@ PARAMETERS = (
               'is taken away and the mean wind stays, s; 0: the last gust stays.', low=0.0,
               high=600.0, read_only=True),
 )
-
-_LEVELS = {Level.INFO: DiagnosticStatus.OK, Level.WARN: DiagnosticStatus.WARN,
-           Level.ERROR: DiagnosticStatus.ERROR}
 
 
 class MavlinkBridge(Node):
@@ -407,58 +410,14 @@ class MavlinkBridge(Node):
         name = self.get_fully_qualified_name()
         message = DiagnosticArray()
         message.header.stamp = self.get_clock().now().to_msg()
-        message.status = [
-            common.status(f'{name}: link', *_judge_link(link), {
-                'connection': link.connection, 'state': link.state.value,
-                'system id': link.system_id, 'armed': link.armed,
-                'vehicle time': 'unknown' if link.time is None else f'{link.time:.3f} s',
-                'speedup': f'{link.speedup:.2f}', 'clock rate': f'{link.clock_rate:.1f} Hz',
-                'connections': link.connections, 'restarts': link.restarts,
-                'frames': link.frames, 'bad frames': link.bad_frames,
-                'odometry samples': self.session.odometries,
-                **{f'interval {what}': f'{interval / 1000:g} ms' if interval else 'not settled'
-                   for what, interval in link.intervals}}),
-            common.status(f'{name}: wind parameters', *_judge_parameters(
-                parameters, self._refused_wind), {
-                'phase': parameters.phase.value,
-                'found': _listed(parameters.found),
-                'found in': 'state file' if parameters.found_in_file else 'vehicle',
-                'in force': _listed(parameters.in_force),
-                'missing': ', '.join(parameters.missing) or 'none',
-                'not confirmed': ', '.join(parameters.unconfirmed) or 'none',
-                'sent': parameters.sent, 'echoed': parameters.echoed,
-                'winds received': parameters.winds, 'winds dropped': parameters.winds_dropped}),
-            self._ekf_diagnostics(name),
-            self._effect_diagnostics(name),
-        ]
-        self._publish(self._diagnostics_publisher, message)
-
-    def _ekf_diagnostics(self, name: str) -> DiagnosticStatus:
-        sample = self._ekf.newest
-        if sample is None:
-            return common.status(f'{name}: ekf wind', DiagnosticStatus.OK, 'nothing heard yet')
-        state = sample.state
-        current = self._ekf.current_advice(self.session.reader.values) \
+        advice = self._ekf.current_advice(self.session.reader.values) \
             if self.session.reader.done else []
-        level = DiagnosticStatus.WARN if any(
-            one.level >= AdviceLevel.WARN for one in current) else DiagnosticStatus.OK
-        text = f'{state.phase_name}: {state.reason}'
-        if level != DiagnosticStatus.OK:
-            text += '; advice: ' + ' '.join(
-                one.text for one in current if one.level >= AdviceLevel.WARN)
-        return common.status(
-            f'{name}: ekf wind', level, text, {
-                'phase': state.phase_name, 'since': f'{state.since:.2f} s',
-                'settled': state.settled, 'aiding lost': state.aiding_lost,
-                'estimate': f'{state.speed:.2f} m/s from {state.from_deg:.0f} deg',
-                'error': f'{sample.error_speed:.2f} m/s, {sample.error_direction:.0f} deg',
-                'advice': as_text(current)})
-
-    def _effect_diagnostics(self, name: str) -> DiagnosticStatus:
-        result = self._effect.result
-        level = DiagnosticStatus.WARN if result.effect is Effect.NOT_FELT else DiagnosticStatus.OK
-        return common.status(f'{name}: wind effect', level, result.text,
-                             {'wind given': result.effect.value})
+        message.status = [
+            link_finding(name, link, self.session.odometries),
+            parameters_finding(name, parameters, self._refused_wind),
+            ekf_finding(name, self._ekf.newest, advice),
+            effect_finding(name, self._effect.result)]
+        self._publish(self._diagnostics_publisher, message)
 
     # -- the end
 
@@ -494,27 +453,6 @@ class MavlinkBridge(Node):
 def _stamp(milliseconds: int) -> tuple[int, int]:
     seconds, rest = divmod(milliseconds, 1000)
     return seconds, rest * 1_000_000
-
-
-def _listed(values: Sequence[tuple[str, float]]) -> str:
-    return ', '.join(f'{name} {value:g}' for name, value in values) or 'none'
-
-
-def _judge_link(link: LinkStatus) -> tuple[bytes, str]:
-    if link.problems:
-        level = DiagnosticStatus.WARN if link.state is LinkState.UP else DiagnosticStatus.ERROR
-        return level, '; '.join(link.problems)
-    if link.state is LinkState.UP:
-        return DiagnosticStatus.OK, f'vehicle {link.system_id} on {link.connection}'
-    return DiagnosticStatus.WARN, f'{link.connection}: {link.state.value}'
-
-
-def _judge_parameters(parameters: ParametersStatus, refused_wind: str) -> tuple[bytes, str]:
-    problems = [*parameters.problems, *([refused_wind] if refused_wind else [])]
-    if problems:
-        bad = parameters.phase in (Phase.NOT_A_SIMULATOR, Phase.BUSY)
-        return DiagnosticStatus.ERROR if bad else DiagnosticStatus.WARN, '; '.join(problems)
-    return DiagnosticStatus.OK, parameters.phase.value
 
 
 def main(args: Sequence[str] | None = None) -> int:
