@@ -21,6 +21,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from dryden_wind_ros.nodes.fast_dds import on_loopback
+
 PROCESSES = 5
 LONGEST = (
     'test_staying_up', 'test_bench', 'test_parameters', 'test_end_to_end',
@@ -78,9 +80,8 @@ def _domain() -> Iterator[int]:
 def _environment(scratch: Path, domain: int) -> dict[str, str]:
     environment = {
         'ROS_DOMAIN_ID': str(domain),
-        'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
         # Shared memory of a killed test would be in the way of the next one.
-        'FASTDDS_BUILTIN_TRANSPORTS': 'UDPv4',
+        **on_loopback(scratch),
         'ROS_LOG_DIR': str(scratch / 'log'),
         'XDG_STATE_HOME': str(scratch / 'state'),
         'MPLBACKEND': 'Agg',

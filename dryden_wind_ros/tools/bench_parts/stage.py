@@ -21,6 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from dryden_wind_ros.nodes.fast_dds import on_loopback
+
 FLOORS = 'dryden_wind_ros.tools.bench_parts.floors'
 _STOP_S = 6.0
 
@@ -192,8 +194,8 @@ class Bench:
 
     def _environment(self) -> None:
         wanted = {
-            'ROS_DOMAIN_ID': str(_free_domain()), 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
-            'FASTDDS_BUILTIN_TRANSPORTS': 'UDPv4', 'ROS_LOG_DIR': str(self.folder / 'log'),
+            'ROS_DOMAIN_ID': str(_free_domain()), **on_loopback(self.folder),
+            'ROS_LOG_DIR': str(self.folder / 'log'),
             'XDG_STATE_HOME': str(self.folder / 'state'), 'PYTHONUNBUFFERED': '1'}
         before = {name: os.environ.get(name) for name in wanted}
         os.environ.update(wanted)
