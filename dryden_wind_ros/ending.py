@@ -108,6 +108,17 @@ def leave_alone() -> None:
     signal.set_wakeup_fd(-1)
 
 
+def within(seconds: float) -> None:
+    """Have the process killed by SIGALRM after so many s, whatever it waits for then.
+
+    For what is left when all that matters is done: with the interpreter's lock in its hand, Fast
+    DDS may wait for ever for shared memory that a killed process had locked. Only the kernel can
+    end that. Call it in the main thread.
+    """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
 def _hear(ours: socket.socket, wakeup: socket.socket) -> None:
     with ours, wakeup:  # kept open as long as this thread lives
         while numbers := ours.recv(16):

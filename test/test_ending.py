@@ -56,6 +56,11 @@ def test_under_nohup_a_hangup_stays_ignored() -> None:
     assert ended.stdout == 'False\nTrue\n'
 
 
+def test_what_never_comes_back_with_the_interpreters_lock_is_ended_by_the_kernel() -> None:
+    ended = run('-m', 'import ctypes', 'ending.within(0.2)', 'ctypes.PyDLL(None).sleep(50)')
+    assert ended.returncode == -signal.SIGALRM
+
+
 @pytest.mark.ros2
 @pytest.mark.parametrize(('program', 'within'), [('dryden_wind', 0.0), ('mavlink_bridge', 2.0)])
 def test_a_node_ends_with_0_and_without_a_traceback_whenever_it_is_told(

@@ -92,6 +92,10 @@ def spin(node: Node) -> None:
     rclpy.spin_until_future_complete(node, told)
 
 
+GONE_WITHIN_S = 90.0
+"""How long ROS may take to let a node go at the end, s; two hundred take 8 s on a busy machine."""
+
+
 @pipe_safe
 def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
         stop: Callable[[Node], None] | None = None,
@@ -146,6 +150,8 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None,
                 if stop is not None:
                     stop(node)
             finally:
+                # Whatever was to be put back is
+                ending.within(GONE_WITHIN_S)
                 node.destroy_node()
         rclpy.try_shutdown()
         ending.leave_alone()

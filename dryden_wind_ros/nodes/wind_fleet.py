@@ -376,7 +376,11 @@ class WindFleet(Node):
             summaries = self._parts.end(Summary(self._parts.part, len(bridges), tuple(self.left)))
             if self._parts.first:
                 logger.info(in_words(summaries, self._parts.parts))
+
+    def destroy_node(self) -> None:
+        """Destroy the nodes of all vehicles, and this one."""
         self._destroy_pairs()
+        super().destroy_node()
 
     def _destroy_pairs(self) -> None:
         # Fast DDS looks through all readers of the process, nearly all of them of services, at
