@@ -151,21 +151,18 @@ def test_a_new_wind_every_tick_all_arrive_and_none_twice(tmp_path):
         one.session.set_wind(wind(milliseconds))
 
     def together():
-        """Return how many ticks there were and the status then, with no tick in between."""
-        while True:
-            count = len(ticks)
-            status = one.status
-            if len(ticks) == count:
-                return count, status
+        """Return the status at a moment when the wind of every tick was taken."""
+        return wait_until(lambda: (now := one.status).winds == len(ticks) and now, 30,
+                          lambda: f'{len(ticks)} winds to be taken, not {one.status.winds}')
 
     with Emulator('--speedup', '10', *FLYING, '--vehicle', 'copter') as emulator, \
             Probe(emulator) as probe, served(emulator.connection, tmp_path,
                                              on_tick=on_tick) as one:
         one.wait_phase(Phase.WRITING)
-        begun, before = together()
-        wait_until(lambda: len(ticks) > begun + 400, 60, '20 s of vehicle time')
-        ended, after = together()
-        count = ended - begun
+        before = together()
+        wait_until(lambda: len(ticks) > before.winds + 400, 60, '20 s of vehicle time')
+        after = together()
+        count = after.winds - before.winds
         # Speed and direction change at every tick, the tilt never. On a busy machine a newer wind
         # takes the place of one not sent yet.
         dropped = after.winds_dropped - before.winds_dropped

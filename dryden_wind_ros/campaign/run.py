@@ -57,7 +57,8 @@ def client(scheduler: str = '', workers: int = 0, processes: bool = True) -> Ite
         raise ResultsError(MISSING) from None
     cluster_of: Any = distributed.LocalCluster  # dask has no types
     client_of: Any = distributed.Client
-    quiet = {'distributed.logging': {'distributed': 'error'}}
+    # Errors too: at Ctrl-C a worker's heartbeat finds nobody, and logs a traceback of it
+    quiet = {'distributed.logging': {'distributed': 'critical'}}
     if scheduler:
         try:
             made = client_of(scheduler, timeout=10, set_as_default=False)
@@ -69,7 +70,7 @@ def client(scheduler: str = '', workers: int = 0, processes: bool = True) -> Ite
     with dask.config.set(quiet), _undisturbed():
         cluster = cluster_of(
             n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=processes,
-            dashboard_address='127.0.0.1:0', silence_logs='ERROR')
+            dashboard_address='127.0.0.1:0', silence_logs='CRITICAL')
     with cluster, client_of(cluster, set_as_default=False) as made:
         if processes:
             made.register_plugin(_undisturbed_worker(), name='undisturbed')

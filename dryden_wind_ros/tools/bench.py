@@ -24,6 +24,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from dryden_wind_ros import ending
 from dryden_wind_ros.pipes import pipe_safe
 from dryden_wind_ros.tools.bench_parts.stage import Bench, BenchError
 from dryden_wind_ros.tools.bench_parts.table import (
@@ -226,4 +227,6 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    code = main()
+    ending.leave_alone()  # a Ctrl-C that comes now, or again, changes nothing any more
+    sys.exit(code)
