@@ -35,10 +35,10 @@ from dryden_wind_ros.nodes.listeners import AGAIN_S, Listeners
 from dryden_wind_ros.nodes.scenario_follower import ScenarioFollower, gust_asked_for
 from dryden_wind_ros.nodes.slow_service import create_slow_service
 from dryden_wind_ros.nodes.wind_messages import (
-    TRUE_VARIANCE,
     fill_state,
     no_ekf_wind,
     ns_of,
+    tells_truth,
     time_of,
     vector,
 )
@@ -231,9 +231,9 @@ class DrydenWindNode(Node):
             self._refuse_odometry(error)
             return
         place = pose.position
-        is_true = 0.0 < message.pose.covariance[0] <= TRUE_VARIANCE
         self.feed_odometry(
-            ns_of(message.header.stamp), (place.x, place.y, place.z), velocity, is_true,
+            ns_of(message.header.stamp), (place.x, place.y, place.z), velocity,
+            tells_truth(message),
             lambda: (orientation.x, orientation.y, orientation.z, orientation.w))
 
     def feed_odometry(self, time_ns: int, position: Vector, velocity_enu: Vector,

@@ -16,6 +16,15 @@ TRUE_VARIANCE = 1e-4
 it is what EKF3 believes, the variance is 0: unknown, as ROS has it."""
 
 
+def tells_truth(odometry: Any) -> bool:
+    """Return whether an Odometry tells where the vehicle really is; see `TRUE_VARIANCE`.
+
+    A bool of Python's own: messages that `colcon build` makes without a build type abort the
+    process where a bool of NumPy is put into them.
+    """
+    return bool(0.0 < odometry.pose.covariance[0] <= TRUE_VARIANCE)
+
+
 def fill_state(state: Any, air: SeededAir, tick: AirTick, tick_rate: float) -> Any:
     """Fill a WindState message with everything about the newest tick of an air, and return it.
 
