@@ -109,7 +109,7 @@ def leave_alone() -> None:
 
 
 def within(seconds: float) -> None:
-    """Have the process killed by SIGALRM after so many s, whatever it waits for then.
+    """Have the process killed by SIGALRM after so many s, whatever it waits for then; 0: no more.
 
     For what is left when all that matters is done: with the interpreter's lock in its hand, Fast
     DDS may wait for ever for shared memory that a killed process had locked. Only the kernel can

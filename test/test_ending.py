@@ -61,6 +61,11 @@ def test_what_never_comes_back_with_the_interpreters_lock_is_ended_by_the_kernel
     assert ended.returncode == -signal.SIGALRM
 
 
+def test_what_came_back_in_time_is_not_ended() -> None:
+    ended = run('-m', 'ending.within(0.2)', 'ending.within(0.0)', 'time.sleep(0.4)', 'print("on")')
+    assert (ended.returncode, ended.stdout) == (0, 'on\n')
+
+
 @pytest.mark.ros2
 @pytest.mark.parametrize(('program', 'within'), [('dryden_wind', 0.0), ('mavlink_bridge', 2.0)])
 def test_a_node_ends_with_0_and_without_a_traceback_whenever_it_is_told(
